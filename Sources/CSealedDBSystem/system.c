@@ -150,7 +150,14 @@ static int above_standard(int descriptor) {
 }
 
 int sealeddb_open(const char *path, int flags, mode_t mode) {
-    return above_standard(open(path, flags | O_CLOEXEC, mode));
+    int descriptor = open(path, flags | O_CLOEXEC, mode);
+    // Where it may not wait, the kernel gives up while somebody's lease on the file is broken, or while the file is exchanged.
+    for (int attempt = 0; descriptor < 0 && errno == EAGAIN && attempt < 1000; attempt++) {
+        struct timespec millisecond = {0, 1000000};
+        (void)nanosleep(&millisecond, NULL);  // If a signal ends it, the file is opened earlier.
+        descriptor = open(path, flags | O_CLOEXEC, mode);
+    }
+    return above_standard(descriptor);
 }
 
 int sealeddb_keep_file(int descriptor) {

@@ -38,6 +38,8 @@ public struct Configuration: Sendable {
     /// in which this user may not write, and SQLite would have to. ``Database/requireStill()`` then tells whether somebody
     /// wrote to it meanwhile.
     package var looksIfUnreadable = false
+    /// Called with what the ``logger`` is told about the store when it is opened.
+    package var warn: (@Sendable (String) -> Void)?
     /// Whether a rotation continues if it cannot be determined whether somebody else has the store open; see
     /// ``KeyRotation``. Default false.
     public var ignoresUnseenUsers = false
@@ -83,7 +85,8 @@ public struct Configuration: Sendable {
     /// database or to change its key, the opening fails.
     public var prepare: (@Sendable (Database) throws -> Void)?
     /// The logger for failures. Statements, values and keys are never logged with them. Default `nil`: failures are not
-    /// logged.
+    /// logged. It is also told when a store is opened whose log has committed transactions behind damaged bytes, which
+    /// SQLite leaves out.
     public var logger: Logger?
 
     /// Whether a transaction of the library is rolled back, and its call throws, if a call in its block failed

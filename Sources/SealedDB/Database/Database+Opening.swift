@@ -73,6 +73,10 @@ extension Database {
         )
         opening.acceptsOlderSlots = configuration.acceptsOlderSlots
         opening.slotPin = configuration.slotPin
+        opening.warn = { [configuration] text in
+            configuration.logger?.error("\(text)")
+            configuration.warn?(text)
+        }
         return opening
     }
 

@@ -15,16 +15,6 @@ struct DamagedLog {
             """
     }
 
-    /// What is said when the shell begins.
-    func remark(isReadOnly: Bool) -> String {
-        isReadOnly
-            ? "\(problem). What this shell shows is without them."
-            : """
-            \(problem). What this shell shows is without them, and it drops them when it writes or ends. To keep them, copy \
-            the store and its log before that.
-            """
-    }
-
     /// Refuses what others would take for all of the store.
     func refuseCopy() throws(Failure) {
         throw Failure(

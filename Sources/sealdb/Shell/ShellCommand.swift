@@ -72,7 +72,6 @@ struct ShellCommand: ParsableCommand {
                 : try Store.open(store, key: key, settings: settings, lockWait: lockOptions.lockWait)
         }
         defer { database.close() }
-        if let damagedLog { StandardError.message(damagedLog.remark(isReadOnly: readOnly), .warning) }
         let shell = Shell(
             database,
             damagedLog: damagedLog,

@@ -62,6 +62,7 @@ enum Store {
         configuration.enforcesForeignKeys = false
         configuration.acceptsDoubleQuotedStrings = true
         configuration.isDefensive = false
+        configuration.warn = { StandardError.message($0, .warning) }
         let database = Database(path: try literalPath(path), configuration: configuration)
         try database.openVerified()
         return database

@@ -7,37 +7,11 @@ import Testing
 /// `FMDatabase`: the switches. A test for each member, named after it.
 @Suite(.hangLimit)
 struct FMDatabaseSwitchTests {
-    /// Remembers what is logged.
-    private final class Log: Sendable {
-        let lines = Guarded<[String]>([])
-
-        var logger: Logger {
-            Logger(label: "test") { _ in Handler(log: self) }
-        }
-
-        struct Handler: LogHandler {
-            let log: Log
-            var metadata = Logger.Metadata()
-            var logLevel = Logger.Level.trace
-
-            init(log: Log) { self.log = log }
-
-            subscript(metadataKey key: String) -> Logger.Metadata.Value? {
-                get { metadata[key] }
-                set { metadata[key] = newValue }
-            }
-
-            func log(event: LogEvent) {
-                log.lines.withLock { $0.append("\(event.message) \(event.metadata ?? [:])") }
-            }
-        }
-    }
-
-    private let log = Log()
+    private let log = Log<String>()
 
     private func database() -> FMDatabase {
         var configuration = Configuration()
-        configuration.logger = log.logger
+        configuration.logger = Logger(to: log)
         let db = FMDatabase(path: nil, configuration: configuration)
         #expect(db.open())
         return db
@@ -47,12 +21,12 @@ struct FMDatabaseSwitchTests {
         let db = database()
         #expect(!db.traceExecution)
         #expect(db.executeUpdate("create table t (a)", withArgumentsIn: []))
-        #expect(log.lines.withLock { $0 } == [])
+        #expect(log.values == [])
         db.traceExecution = true
         #expect(db.executeUpdate("insert into t values (?)", withArgumentsIn: ["a secret value"]))
         #expect(db.executeQuery("select a from t where a = :a", withParameterDictionary: ["a": "another"]) != nil)
         #expect(db.executeStatements("select 1; select 2"))
-        let lines = log.lines.withLock { $0 }
+        let lines = log.values
         #expect(lines.count == 4)
         #expect(lines[0].contains("insert into t values (?)"))
         #expect(lines[1].contains("select a from t"))
@@ -63,12 +37,12 @@ struct FMDatabaseSwitchTests {
         let db = database()
         #expect(db.logsErrors)
         #expect(!db.executeUpdate("insert into nowhere values (?)", withArgumentsIn: ["a secret value"]))
-        let lines = log.lines.withLock { $0 }
+        let lines = log.values
         #expect(lines.count == 1)
         #expect(!lines[0].contains("nowhere") && !lines[0].contains("secret"))
         db.logsErrors = false
         #expect(!db.executeUpdate("insert into nowhere values (1)", withArgumentsIn: []))
-        #expect(log.lines.withLock { $0.count } == 1)
+        #expect(log.values.count == 1)
     }
 
     #if compiler(>=6.2)

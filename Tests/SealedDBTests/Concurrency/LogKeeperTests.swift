@@ -75,25 +75,12 @@ struct LogKeeperTests {
         #expect(calls.count == 3)
     }
 
-    private struct Handler: LogHandler {
-        let log: Log<String>
-        var metadata = Logger.Metadata()
-        var logLevel = Logger.Level.trace
-
-        subscript(metadataKey key: String) -> Logger.Metadata.Value? {
-            get { metadata[key] }
-            set { metadata[key] = newValue }
-        }
-
-        func log(event: LogEvent) { log.add("\(event.level) \(event.message) \(event.metadata ?? [:])") }
-    }
-
     /// A disk that fills up is told of, with what it is full of.
     @Test func aLogThatCannotBeEmptiedIsTold() throws {
         let log = Log<String>()
         var configuration = Configuration(key: isEncrypting ? try .testing(1) : nil)
         configuration.journalMode = .wal
-        configuration.logger = Logger(label: "") { _ in Handler(log: log) }
+        configuration.logger = Logger(to: log)
         let database = Database(path: directory.file("db"), configuration: configuration)
         try database.openVerified()
         try database.fill(rows: 3)

@@ -114,7 +114,7 @@ struct TurnPromiseTests {
         let log = Log<String>()
         let pool = try pool { configuration in
             configuration.writeBatching.maximumDuration = .seconds(1)
-            configuration.logger = Logger(label: "") { _ in Handler(log: log) }
+            configuration.logger = Logger(to: log)
         }
         let calls: [@Sendable () async throws -> Void] = [
             { try await pool.write { db in try db.run("INSERT INTO t VALUES (0)") } },
@@ -125,19 +125,6 @@ struct TurnPromiseTests {
         // On a slow machine the second one may have come too late to share. Then nobody was kept waiting.
         let isShared = pool.writer.commitCount == 2
         #expect(log.values.contains { $0.contains("kept others waiting") } == isShared)
-    }
-
-    private struct Handler: LogHandler {
-        let log: Log<String>
-        var metadata: Logger.Metadata = [:]
-        var logLevel = Logger.Level.trace
-
-        subscript(metadataKey key: String) -> Logger.Metadata.Value? {
-            get { metadata[key] }
-            set { metadata[key] = newValue }
-        }
-
-        func log(event: LogEvent) { log.add("\(event.message)") }
     }
 
     @Test func aBlocksOwnErrorIsItsOwn() async throws {

@@ -39,6 +39,8 @@ final class Log<Value: Sendable>: Sendable {
 
     func add(_ value: Value) { state.withLock { $0.append(value) } }
 
+    func removeAll() { state.withLock { $0 = [] } }
+
     var values: [Value] { state.withLock { $0 } }
 }
 

@@ -57,6 +57,20 @@ struct FileSystemTests {
         }
     }
 
+    /// A lease that is being broken, or a file that is being exchanged, is soon over. What does not end is told.
+    @Test func aFileThatCannotBeOpenedForAMoment() throws {
+        let once = try FailedCall("open f", EAGAIN, prepare: Self.prepare) {
+            try FileReader($0.file("f"))?.size()
+        }
+        #expect(once.value == 3, "\(once.error as Any)")
+        let directory = try TemporaryDirectory()
+        try Self.prepare(directory)
+        let watch = CallWatch(directory.path, failing: 0...Int.max - 1, code: EAGAIN)
+        defer { _ = watch.end() }
+        let error = #expect(throws: DatabaseError.self) { try FileReader(directory.file("f")) }
+        #expect(error?.reason == .ioError && error?.message.contains("temporarily unavailable") == true)
+    }
+
     /// Whatever was being done, somebody has to make room, and a quota is a disk that is full.
     @Test(arguments: [ENOSPC, EDQUOT]) func noSpaceIsToldAsSuch(code: Int32) {
         let error = DatabaseError.system("Cannot do it", reason: .cannotCreate, number: code)

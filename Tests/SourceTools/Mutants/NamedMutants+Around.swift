@@ -152,7 +152,7 @@ extension NamedMutant {
             "a recovery takes what stands behind the end of a log for committed",
             "SealedDB/Cipher/Recovery/SalvagedLogs.swift",
             .expression,
-            "frames.continues(computed, at: next)",
+            "frames.continues(computed, at: next, start.salts)",
             "true"
         ),
         .init(
@@ -173,7 +173,7 @@ extension NamedMutant {
             "the header of the second last commit of a log may be damaged",
             "SealedDB/Cipher/Pages/LogDamage.swift",
             .expression,
-            "LogDamage.provesCommit(frame, in: damaged, limit: limit)",
+            "LogDamage.isCommit(proven, limit: limit)",
             "false"
         ),
         .init(

@@ -84,7 +84,7 @@ extension NamedMutant {
             "older pages of a log are put over newer ones of the file",
             "SealedDB/Cipher/Opening/StoreOpening.swift",
             .statement,
-            "try LogDamage.requireNoneInFile(ofStore: file, store: connection)",
+            "lostTransactions = try LogDamage.requireNoneInFile(ofStore: file, store: connection)",
             ""
         ),
         .init(

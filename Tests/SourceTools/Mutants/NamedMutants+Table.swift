@@ -1,7 +1,7 @@
 extension NamedMutant {
     static let all: [NamedMutant] =
         copies + keys + statements + locks + guards + siblings + batches + rest + looks + entrances + answers + ends
-        + openings + pages + slots + exports + replication + outsiders + formerFiles + leftOut + around
+        + openings + logs + pages + slots + exports + replication + outsiders + formerFiles + leftOut + around
 
     /// The key that a store gets can be had again.
     private static let keys: [NamedMutant] = [

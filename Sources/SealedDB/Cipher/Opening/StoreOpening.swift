@@ -36,6 +36,9 @@ struct StoreOpening {
     var needsContents = false
     /// The serialized database that a database in memory starts with.
     var image: Data?
+    /// Called with a text if the log has committed transactions behind damaged bytes: SQLite leaves them out, and the
+    /// store is opened all the same, because a power failure can leave such a log, too.
+    var warn: (@Sendable (String) -> Void)?
 
     /// Opens the connection. With a key, this also sets the key, applies the settings, and reads from the store to
     /// prove that the key is right.
@@ -46,10 +49,11 @@ struct StoreOpening {
         }
         if !looks, isOnReadOnlyMedium { return try forLooking.open() }
         try refuseEmptied()
+        var lostTransactions = 0
         if isFile, let path { try StoreName.requireOnly(path, isReadOnly: flags & SQLITE_OPEN_READONLY != 0) }
         if let key {
             if isFile, let path { try StoreName.requireRoom(path) }
-            try refuseForeignJournal(key)
+            lostTransactions = try refuseForeignJournal(key)
         } else if isFile, !looks, let file = path.flatMap({ FileSystem.resolve($0) }) {
             _ = try StoreOpening.isLogInUse(ofStore: file, log: StoreOpening.file("-wal", beside: file))
             try StoreOpening.requireNoJournalOfFormerFile(ofStore: file)
@@ -76,37 +80,43 @@ struct StoreOpening {
             if looksIfUnreadable, !looks, needsIndex(error) { return try forLooking.open() }
             throw error
         }
+        if lostTransactions > 0, let path {
+            warn?(LogDamage.warning(ofLost: lostTransactions, ofStore: path, isReadOnly: !mayWrite))
+        }
         return connection
     }
 
+    private var mayWrite: Bool { !looks && flags & SQLITE_OPEN_READONLY == 0 }
     var isFile: Bool { path.map { !$0.isEmpty && $0 != ":memory:" } ?? false }
     private var name: String { path ?? "The database in memory" }
 
     /// Refuses a journal or log beside the file that does not fit the key. At opening, SQLite would write it into the
     /// store before the key is proved right. A page of the store or of the journal must have been written with this
     /// key, and the pages in the journal or log must be unchanged.
-    func refuseForeignJournal(_ key: Key) throws(DatabaseError) {
-        guard isFile, let path, let file = FileSystem.resolve(path) else { return }
-        let mayWrite = !looks && flags & SQLITE_OPEN_READONLY == 0
+    /// - Returns: how many committed transactions of the log SQLite drops.
+    @discardableResult
+    func refuseForeignJournal(_ key: Key) throws(DatabaseError) -> Int {
+        guard isFile, let path, let file = FileSystem.resolve(path) else { return 0 }
         if mayWrite { try JournalName.requireNoneOfStrangers(file) }
         let log = try StoreOpening.file("-wal", beside: file)
         let isLogInUse = try StoreOpening.isLogInUse(ofStore: file, log: log)
-        guard log != nil || FileSystem.mayExist(file + "-journal") else { return }
+        guard log != nil || FileSystem.mayExist(file + "-journal") else { return 0 }
         try StoreOpening.requireNoJournalOfFormerFile(ofStore: file)
         let connection = try Connection(path: file, flags: SQLITE_OPEN_READONLY, vfs: vfs)
         defer { connection.close() }
         try openedSlots(key, connection)
         let recognition = StoreRecognition(connection: connection, key: key, settings: settings)
         try JournalDamage.requireNone(ofStore: file, cipher: try recognition.pageCipher(), store: connection)
+        var lostTransactions = 0
         // Those who use it have looked at its pages.
         if log != nil, !isLogInUse {
-            try LogDamage.requireNoneInFile(ofStore: file, store: connection)
+            lostTransactions = try LogDamage.requireNoneInFile(ofStore: file, store: connection)
             let cipher = try recognition.pageCipher()
             try LogDamage.requireOwnPages(ofStore: file, onlyReads: !mayWrite, cipher: cipher, store: connection)
         }
-        guard mayWrite, let journal = try RollbackJournal(ofStore: file) else { return }
+        guard mayWrite, let journal = try RollbackJournal(ofStore: file) else { return lostTransactions }
         try journal.requireSafeSuperJournal()
-        guard try connection.mainFileSize() > 0, try !recognition.hasOwnPage(in: journal) else { return }
+        guard try connection.mainFileSize() > 0, try !recognition.hasOwnPage(in: journal) else { return lostTransactions }
         throw try diagnosis(of: connection, key: key, .quick).error(code: SQLITE_NOTADB)
     }
 

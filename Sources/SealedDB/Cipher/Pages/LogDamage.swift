@@ -32,15 +32,21 @@ struct LogDamage {
             guard !LockHolders.hasLocks(on: path + "-shm"), let damage = try LogDamage(path, connection) else {
                 return (0, false)
             }
-            var loss: Loss = (0, false)
-            if damage.isHeaderWhole {
-                loss = try damage.frames()
-            } else {
-                loss.count = try damage.transactionsBehindHeader()
-            }
-            if loss.isInFile { loss.count = max(loss.count, 1) }
-            return try currentHeader(path) == damage.header ? loss : (0, false)
+            return try damage.unchangedLoss()
         }
+    }
+
+    /// What is lost, or nothing if somebody has begun the log anew meanwhile.
+    private func unchangedLoss() throws(DatabaseError) -> Loss {
+        var loss: Loss
+        if isHeaderWhole {
+            let (count, unused) = try frames()
+            loss = (count, try !inFile(unused, pageSize: pageSize, isOneEnough: true).isEmpty)
+        } else {
+            loss = try transactionsBehindHeader()
+        }
+        if loss.isInFile { loss.count = max(loss.count, 1) }
+        return try LogDamage.currentHeader(path) == header ? loss : (0, false)
     }
 
     /// Whoever begins to use the log meanwhile writes frames behind others that were read as they were before. So what is wrong has
@@ -91,15 +97,27 @@ struct LogDamage {
     /// Refuses a log from which SQLite would put older pages in the place of newer ones of the file. Call it before SQLite may read
     /// the log.
     /// - Parameter store: as in ``requireOwnPages(ofStore:onlyReads:cipher:store:)``.
-    static func requireNoneInFile(ofStore path: String, store: Connection) throws(DatabaseError) {
+    /// - Returns: how many committed transactions SQLite drops.
+    static func requireNoneInFile(ofStore path: String, store: Connection) throws(DatabaseError) -> Int {
         let loss = try seenTwice { () throws(DatabaseError) in
-            guard let damage = try LogDamage(path, store), damage.isHeaderWhole, try damage.frames().isInFile,
-                try !StoreOpening.isLogInUse(ofStore: path, log: StoreOpening.file("-wal", beside: path)),
-                try currentHeader(path) == damage.header
+            guard let damage = try LogDamage(path, store) else { return (0, false) }
+            let loss = try damage.unchangedLoss()
+            guard loss.count > 0,
+                try !StoreOpening.isLogInUse(ofStore: path, log: StoreOpening.file("-wal", beside: path))
             else { return (0, false) }
-            return (1, true)
+            return loss
         }
         if loss.isInFile { throw olderThanFile(path) }
+        return loss.count
+    }
+
+    /// Says that a store is used without some of its transactions.
+    static func warning(ofLost count: Int, ofStore path: String, isReadOnly: Bool) -> String {
+        """
+        The log \(path)-wal is damaged: \(whatStands(count)) behind bytes that were changed. What is read here is without \
+        that\(isReadOnly ? "." : ", and SQLite drops it when the store is written or closed.") To save it, copy the store and \
+        its log before that. `sealdb recover` makes a new store of such a copy.
+        """
     }
 
     private static func olderThanFile(_ path: String) -> DatabaseError {
@@ -196,6 +214,12 @@ struct LogDamage {
         let previousSum: LogChecksum
         /// All of it, with its header.
         let bytes: [UInt8]
+
+        /// The number of its page by its checksum, if only the number is damaged, and otherwise any.
+        var provenPage: Int64 {
+            let own = LogChecksum(isBigEndian: previousSum.isBigEndian, after: bytes[16..<24])
+            return ProvenFrame(between: previousSum, bytes[24...], own).page
+        }
     }
 
     private func forEachFrame(
@@ -234,14 +258,17 @@ struct LogDamage {
     /// power failure tore: where commits are synced, it was not acknowledged. If the damaged frame itself commits a
     /// transaction, a commit after it belongs to another one. If its header is damaged, the frame behind it proves that. Where the next
     /// header is gone, too, the frame behind that one follows nothing, but has the salts of the log.
-    /// - Returns: their number, and whether the file has pages that stand behind the end of the log.
-    private func frames() throws(DatabaseError) -> Loss {
+    /// - Returns: their number, and the pages that stand behind the end of the log. Where a frame's header may be damaged, it is
+    ///   there with each number that it may have had.
+    private func frames() throws(DatabaseError) -> (count: Int, unused: [StoredPage]) {
         var count = 0
         var isBroken = false
         var isBehindCommit = false
         var isBehindGap = false
         /// The frames of the log that SQLite does not use.
-        var unused: [(page: Int64, offset: Int64)] = []
+        var unused: [StoredPage] = []
+        /// Whether the frame before is of this log. Those of an older one continue each other's checksums, too.
+        var followsLog = true
         /// The frame before, if it is not as it was written.
         var damaged: Frame?
         /// The pages since the damage or the last commit. Without its commit frame, no transaction has a page twice.
@@ -251,14 +278,18 @@ struct LogDamage {
             // Frames with other salts are from before the log was restarted.
             let isOfLog = frame.salts[...] == header[16..<24]
             var isWhole = isOfLog && frame.followsPrevious
-            if isOfLog, let damaged, LogDamage.provesCommit(frame, in: damaged, limit: limit) {
-                // The frame behind it is whole, too, or it would prove nothing.
-                isBehindCommit = true
-                isWhole = true
+            if isOfLog, let damaged {
+                let proven = ProvenFrame(between: damaged.previousSum, damaged.bytes[24...], next: frame.bytes[...])
+                unused.append((proven.page, damaged.offset))
+                if LogDamage.isCommit(proven, limit: limit) {
+                    // The frame behind it is whole, too, or it would prove nothing.
+                    isBehindCommit = true
+                    isWhole = true
+                }
             }
             damaged = isWhole ? nil : frame
             // What a crash has left behind the end of a log may have the pages that stand before it.
-            if !isBroken || frame.pageCount > 0 { pages = [] }
+            if !isBroken || isOfLog && frame.pageCount > 0 { pages = [] }
             if isOfLog, frame.pageCount == 0, !pages.insert(frame.page).inserted { isBehindCommit = true }
             if !isWhole {
                 isBroken = true
@@ -271,31 +302,60 @@ struct LogDamage {
             } else if isBroken, frame.pageCount > 0 {
                 count += 1
             }
-            if isOfLog { unused.append((frame.page, frame.offset)) }
+            // Its salts alone may be damaged.
+            followsLog = isOfLog || followsLog && frame.followsPrevious
+            if followsLog {
+                unused.append((frame.page, frame.offset))
+                if !isWhole { unused.append((frame.provenPage, frame.offset)) }
+            }
             if !isBroken, frame.pageCount > 0 { unused = [] }
         }
-        return (count > 1 || isBehindCommit ? count : 0, try hasInFile(unused))
+        return (count > 1 || isBehindCommit ? count : 0, unused)
     }
 
-    /// Whether the file has one of these pages, as only a checkpoint can have written it.
-    private func hasInFile(_ frames: [(page: Int64, offset: Int64)]) throws(DatabaseError) -> Bool {
-        guard !frames.isEmpty, let store = try storedBytes() else { return false }
+    /// The number of a page, and where in the log its bytes stand.
+    private typealias StoredPage = (number: Int64, offset: Int64)
+
+    /// Those of which the file has a part, as only a checkpoint can have written it. The log's page may be damaged, and that of the
+    /// file may be cut off.
+    private func inFile(
+        _ pages: [StoredPage],
+        pageSize: Int,
+        isOneEnough: Bool = false
+    ) throws(DatabaseError) -> Set<Int64> {
+        guard !pages.isEmpty, let store = try storedBytes() else { return [] }
+        guard let start = try store(0, 100), start.count == 100 else { return [] }
+        let isInClear = StoreHeader.hasMagic(start)
         // What is not encrypted may also be as it was before. An encrypted page reserves 16 bytes for its IV.
-        guard let start = try store(0, 100), start.count == 100, !StoreHeader.hasMagic(start) || start[20] >= 16 else {
-            return false
+        guard !isInClear || start[20] >= 16 else { return [] }
+        var result: Set<Int64> = []
+        for page in pages where page.number > 0 && !(isOneEnough && !result.isEmpty) {
+            guard let bytes = try contents.bytes(at: page.offset, count: pageSize),
+                let stored = try store((page.number - 1) * Int64(pageSize), pageSize)
+            else { continue }
+            // The first page begins with what all its versions have.
+            let isPart = page.number > 1 || !isInClear
+            let clearCount = page.number > 1 ? 0 : Key.saltByteCount
+            if bytes == stored || isPart && LogOverlay.shareCiphertext(bytes, stored, from: clearCount) {
+                result.insert(page.number)
+            }
         }
-        for frame in frames where frame.page > 0 {
-            let page = try contents.bytes(at: frame.offset, count: pageSize)
-            if let page, try store((frame.page - 1) * Int64(pageSize), pageSize) == page { return true }
-        }
-        return false
+        return result
     }
 
-    /// Whether a damaged frame committed a transaction, by the frame behind it. What stands behind the end of a log, and does not
-    /// continue it, gives numbers that no commit has: SQLite writes no page behind the end of the database with it.
-    private static func provesCommit(_ next: Frame, in damaged: Frame, limit: Int64) -> Bool {
-        let proven = ProvenFrame(between: damaged.previousSum, damaged.bytes[24...], next: next.bytes[...])
-        return proven.page > 0 && proven.page <= proven.pageCount && proven.pageCount <= limit
+    /// The pages of which the file has a version that stands behind the end of the log.
+    static func newerPages(
+        inFileOfStore path: String,
+        openIn connection: Connection
+    ) throws(DatabaseError) -> Set<Int64> {
+        guard let damage = try LogDamage(path, connection), damage.isHeaderWhole else { return [] }
+        return try damage.inFile(damage.frames().unused, pageSize: damage.pageSize)
+    }
+
+    /// Whether a damaged frame committed a transaction, as the frame behind it tells. What stands behind the end of a log, and does
+    /// not continue it, gives numbers that no commit has: SQLite writes no page behind the end of the database with it.
+    private static func isCommit(_ proven: ProvenFrame, limit: Int64) -> Bool {
+        proven.page > 0 && proven.page <= proven.pageCount && proven.pageCount <= limit
     }
 
     /// More pages than in the file and in the log the database never had since the log began.
@@ -307,7 +367,8 @@ struct LogDamage {
     /// Counts the commits in the frames after a damaged header. The header's values are unknown, so all page sizes and
     /// byte orders are tried. A power failure can tear the header only when SQLite restarts the log, and then all
     /// earlier frames are already in the file. So are those that an older log has left behind the frames of this one.
-    private func transactionsBehindHeader() throws(DatabaseError) -> Int {
+    /// - Returns: their number, and whether the file has some of their pages, but not all newest ones.
+    private func transactionsBehindHeader() throws(DatabaseError) -> Loss {
         for pageSize in LogDamage.pageSizes {
             for isBigEndian in [false, true] {
                 var count = 0
@@ -315,12 +376,15 @@ struct LogDamage {
                 var pageCount: Int64 = 0
                 var salts: [UInt8]?
                 var hasEnded = false
+                var pages: [StoredPage] = []
                 try forEachFrame(pageSize: pageSize, isBigEndian: isBigEndian) { frame in
-                    guard frame.followsPrevious, !hasEnded else { return pending = [:] }
+                    // Zeros continue a header of zeros.
+                    guard frame.page > 0, frame.followsPrevious, !hasEnded else { return pending = [:] }
                     hasEnded = frame.salts != salts ?? frame.salts
                     guard !hasEnded else { return }
                     salts = frame.salts
                     pending[frame.page] = frame.offset
+                    pages.append((frame.page, frame.offset))
                     guard frame.pageCount > 0 else { return }
                     count += 1
                     pageCount = frame.pageCount
@@ -328,10 +392,13 @@ struct LogDamage {
                     pending = [:]
                 }
                 let lasting = committed.filter { $0.key > 0 && $0.key <= pageCount }
-                if count > 0, try !areInFile(lasting, pageSize: pageSize) { return count }
+                if count > 0, try !areInFile(lasting, pageSize: pageSize) {
+                    let isInFile = try !inFile(pages, pageSize: pageSize, isOneEnough: true).isEmpty
+                    return (count, isInFile)
+                }
             }
         }
-        return 0
+        return (0, false)
     }
 
     /// Whether the store's file already holds these pages.

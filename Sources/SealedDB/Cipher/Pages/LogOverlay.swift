@@ -7,7 +7,7 @@ struct LogOverlay: PageOverlay {
     /// How many pages the log or journal itself holds.
     var ownPageCount: Int { pageNumbers.count }
     /// The offset of each page's bytes in the log, by page number.
-    private let offsets: [Int64: Int64]
+    private var offsets: [Int64: Int64]
     private let contents: FileReader
     /// Pages of a damaged log of which a newer version is damaged.
     var outdatedPages: [Int64] = []
@@ -46,6 +46,30 @@ struct LogOverlay: PageOverlay {
         var both = self
         both.journal = journal.map { [$0] } ?? []
         return both
+    }
+
+    /// The same log or journal without some pages.
+    func without(_ pages: Set<Int64>) -> LogOverlay {
+        var rest = self
+        rest.offsets = offsets.filter { !pages.contains($0.key) }
+        return rest
+    }
+
+    /// Whether two versions of a page have bytes in common that only one encryption can have given: each has an IV of its own.
+    /// - Parameter start: where the bytes begin that are encrypted.
+    static func shareCiphertext(_ page: [UInt8], _ other: [UInt8], from start: Int) -> Bool {
+        var equalWords = 0
+        return page.withUnsafeBytes { page in
+            other.withUnsafeBytes { other in
+                stride(from: start, through: min(page.count, other.count) - 8, by: 8).contains { place in
+                    let word = page.loadUnaligned(fromByteOffset: place, as: UInt64.self)
+                    let isEqual = word == other.loadUnaligned(fromByteOffset: place, as: UInt64.self)
+                    equalWords = isEqual ? equalWords + 1 : 0
+                    // What was lost on the disk is alike, too.
+                    return equalWords > 1 && Set(page[(place - 8)..<(place + 8)]).count > 4
+                }
+            }
+        }
     }
 
     static func number(_ bytes: ArraySlice<UInt8>) -> Int64 { bytes.reduce(0) { $0 << 8 | Int64($1) } }

@@ -109,10 +109,18 @@ struct JournalRecords {
     ) throws(DatabaseError) -> Part {
         let declaredEnd = min(firstRecord + count * recordSize, try contents.size())
         var part = Part()
+        // A record that was synced before others has only its checksum damaged.
+        func isCounted(_ place: Int64) throws(DatabaseError) -> Bool {
+            let next = place + recordSize
+            guard next < declaredEnd else { return false }
+            return try record(at: next)?.nonce == nonce
+        }
         var place = firstRecord
         var endOfRun: Int64?
         while endOfRun == nil || place < declaredEnd {
-            if let record = try record(at: place), record.nonce == nonce {
+            let record = try record(at: place)
+            let isOfPart = record?.nonce == nonce ? true : try isCounted(place)
+            if let record, isOfPart {
                 if part.originals[record.number] == nil { part.originals[record.number] = place + 4 }
             } else if endOfRun == nil {
                 endOfRun = place

@@ -21,7 +21,7 @@ extension LogOverlay {
         var checkpoint = SalvagedCheckpoint(store: store, cipher: cipher)
         // Up to the frame before, and whether that frame is known to be whole, so that this is what it should be.
         var (sum, isProven) = (start.sum, start.sum != nil)
-        while offset + frames.frameSize <= frames.size {
+        log: while offset + frames.frameSize <= frames.size {
             defer { offset += frames.frameSize }
             guard let frame = try frames.frame(at: offset) else {
                 (sum, isProven) = (nil, false)
@@ -33,9 +33,13 @@ extension LogOverlay {
             let next = offset + frames.frameSize
             let known = sum
             sum = stored
-            if computed?.bytes == stored.bytes {
+            // Those of an older log continue each other's checksums, too.
+            let isOfLog = isProven || frame.salts == start.salts
+            if isOfLog, computed?.bytes == stored.bytes {
                 isProven = true
-            } else if let known, let proven = try frames.proven(frame, behind: known, stored, next: next, start.salts) {
+            } else if isOfLog, let known,
+                let proven = try frames.proven(frame, behind: known, stored, next: next, start.salts)
+            {
                 // Its header alone is damaged.
                 (number, commits, isAuthentic) = (proven.page, proven.pageCount, true)
                 (sum, isProven) = (proven.sum, true)
@@ -45,11 +49,16 @@ extension LogOverlay {
                 if frame.salts != start.salts { commits = 0 }
             } else if isProven, let computed {
                 // Its checksum is damaged, and that of the next one, too; or the log has ended before.
-                guard try frames.continues(computed, at: next) else { break }
-                sum = computed
+                switch try frames.continues(computed, at: next, start.salts) {
+                case true?: sum = computed
+                case false?: break log
+                case nil: isProven = false
+                }
             } else if frame.salts != start.salts {
                 // A frame of an older log, unless those that follow it are of this one.
-                guard try frames.frame(at: next)?.salts == start.salts, try frames.continues(stored, at: next) else {
+                guard try frames.frame(at: next)?.salts == start.salts,
+                    try frames.continues(stored, at: next, start.salts) == true
+                else {
                     sum = nil
                     continue
                 }
@@ -74,7 +83,7 @@ extension LogOverlay {
             pageCount = max(pageCount, try store.mainFileSize() / Int64(pageSize))
         }
         self.init(pageSize: pageSize, pageCount: pageCount, offsets: committed, contents: contents)
-        outdatedPages = committed.filter { checkpoint.isOutdated($1, $0) }.keys.sorted()
+        outdatedPages = checkpoint.outdated(committed, pageCount: pageCount, end: lastCommit + 24)
     }
 
     /// The pages that a journal would put back, without those that were changed. Records of earlier transactions, which may stand
@@ -189,10 +198,7 @@ private struct SalvagedCheckpoint {
     private func isInFile(_ page: [UInt8], _ number: Int64) throws(DatabaseError) -> Bool {
         guard let stored = try stored(number), try cipher.isAuthentic(stored, number: number) else { return false }
         // All versions of the first page begin with the same bytes.
-        return stride(from: cipher.clearBytes(ofPage: number), to: page.count - 15, by: 8).contains { start in
-            let part = page[start..<(start + 16)]
-            return part == stored[start..<(start + 16)] && Set(part).count > 4
-        }
+        return LogOverlay.shareCiphertext(page, stored, from: cipher.clearBytes(ofPage: number))
     }
 
     private func stored(_ number: Int64) throws(DatabaseError) -> [UInt8]? {
@@ -207,9 +213,13 @@ private struct SalvagedCheckpoint {
     /// Whether the file has a newer version of a page than this one.
     func isNewer(than offset: Int64, of number: Int64) -> Bool { ends[number] ?? 0 > offset }
 
-    /// Whether the newest version of a page, as far as frames tell their pages, is neither in this place of the log nor in the file.
-    func isOutdated(_ offset: Int64, _ number: Int64) -> Bool {
-        damaged[number] ?? 0 > max(offset, ends[number] ?? 0)
+    /// The pages whose newest version, as far as frames tell their pages, is neither among these places of the log nor in the file.
+    /// - Parameter end: where the last frame of a transaction that is committed stands.
+    func outdated(_ pages: [Int64: Int64], pageCount: Int64, end: Int64) -> [Int64] {
+        damaged.filter { number, offset in
+            number > 0 && number <= pageCount && offset <= end
+                && offset > max(pages[number] ?? 0, ends[number] ?? 0)
+        }.keys.sorted()
     }
 }
 
@@ -308,12 +318,16 @@ private struct SalvagedFrames {
     }
 
     /// Whether the frame at an offset, or the first one behind it whose own checksum is whole, continues a checksum.
-    func continues(_ sum: LogChecksum, at offset: Int64) throws(DatabaseError) -> Bool {
+    /// - Returns: `nil` if that cannot be told, because the page of a frame with these salts is damaged.
+    func continues(
+        _ sum: LogChecksum,
+        at offset: Int64,
+        _ salts: ArraySlice<UInt8>
+    ) throws(DatabaseError) -> Bool? {
         var sum = sum
         for next in 0..<8 as Range<Int64> {
-            guard let frame = try frame(at: offset + next * frameSize), let page = frame.page, frame.isAuthentic else {
-                return false
-            }
+            guard let frame = try frame(at: offset + next * frameSize) else { return false }
+            guard let page = frame.page, frame.isAuthentic else { return frame.salts == salts ? nil : false }
             sum = sum.adding(frame.header, page)
             if sum.bytes[...] == frame.sum { return true }
         }

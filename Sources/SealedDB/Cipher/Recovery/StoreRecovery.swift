@@ -305,7 +305,10 @@ public struct StoreRecovery: Sendable {
         guard lost > 0 else { return try LogOverlay(logOf: path) }
         let last = lost == 1 ? "its last transaction" : "its last \(lost) transactions"
         problems.append("The log is damaged before \(last): a part of that may be missing.")
-        guard cipher.parameters.usesHMAC else { return try LogOverlay(logOf: path) }
+        // Without codes nothing tells which pages are whole. SQLite's end of the log holds.
+        guard cipher.parameters.usesHMAC else {
+            return try LogOverlay(logOf: path)?.without(LogDamage.newerPages(inFileOfStore: path, openIn: store))
+        }
         let overlay = try LogOverlay(salvagedLogOf: path, cipher: cipher, store: store)
         if let pages = overlay?.outdatedPages, !pages.isEmpty {
             let numbers = pages.map(String.init).joined(separator: ", ")

@@ -1,4 +1,5 @@
 import Foundation
+import Logging
 import Testing
 
 @testable import SealedDB
@@ -70,6 +71,23 @@ struct LogDamageTests {
     }
 
     /// The last transaction was written after this one had ended.
+    /// It is opened all the same: a power failure can leave such a log. But somebody must learn of it.
+    @Test(arguments: [nil, 500, 10], [true, false])
+    func whoOpensIsTold(damaged offset: Int?, isReadOnly: Bool) throws {
+        try makeStore { log in
+            if let offset { log[offset] ^= 1 }
+        }
+        let log = Log<String>()
+        var configuration = Configuration(key: try .testing(1))
+        configuration.logger = Logger(to: log)
+        configuration.isReadOnly = isReadOnly
+        let database = Database(path: directory.file("db"), configuration: configuration)
+        try database.openVerified()
+        let texts = log.values.filter { $0.hasPrefix("error ") && $0.contains("db-wal is damaged") }
+        #expect(texts.count == (offset == nil ? 0 : 1), "\(log.values)")
+        #expect(texts.allSatisfy { $0.contains("SQLite drops it") != isReadOnly }, "\(texts)")
+    }
+
     @Test func theEndOfTheSecondLastTransaction() throws {
         try makeStore { log in
             let count = (log.count - 32) / Self.frameSize
@@ -174,7 +192,8 @@ struct LogDamageTests {
     }
 
     /// The frame that ends the damaged transaction is lost, too. Behind it pages come again, which one transaction has once.
-    @Test func anEndThatIsLostBeforeTheLastTransaction() throws {
+    @Test(arguments: [0, 0xff] as [UInt8])
+    func anEndThatIsLostBeforeTheLastTransaction(filling: UInt8) throws {
         let service = try Database.testing(directory.file("service"), journalMode: .wal)
         try service.fill(rows: 300)
         for _ in 0..<3 { try service.executeUpdate("UPDATE t SET body = upper(body) || 'x'") }
@@ -186,10 +205,16 @@ struct LogDamageTests {
         let end = try #require(ends.dropLast().last)
         try #require(count > 10 && end > ends[ends.count - 3] + 5)
         let block = (32 + end * Self.frameSize) / 4096 * 4096
-        log.replaceSubrange(block..<(block + 4096), with: Data(count: 4096))
+        log.replaceSubrange(block..<(block + 4096), with: Data(repeating: filling, count: 4096))
         try directory.write("db", directory.bytes("service"))
         try directory.write("db-wal", log)
         #expect(service.close())
+        try expectDamage()
+    }
+
+    /// Zeros continue zeros.
+    @Test func zerosOverTheHeaderAndTheFirstFrame() throws {
+        try makeStore { log in log.replaceSubrange(..<8192, with: Data(count: 8192)) }
         try expectDamage()
     }
 

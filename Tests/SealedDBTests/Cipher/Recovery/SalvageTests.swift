@@ -11,8 +11,11 @@ struct SalvageTests {
     init() throws { directory = try TemporaryDirectory() }
 
     /// Two transactions in a log, of three frames together, which a checkpoint has written to the file, too.
-    private func makeLogThatIsInTheFile() throws -> [UInt8] {
-        let database = try Database.testing(directory.file("db"), journalMode: .wal)
+    private func makeLogThatIsInTheFile(settings: CipherSettings = .init()) throws -> [UInt8] {
+        var configuration = Configuration(key: try .testing(1))
+        (configuration.cipherSettings, configuration.journalMode) = (settings, .wal)
+        let database = Database(path: directory.file("db"), configuration: configuration)
+        try database.openVerified()
         try database.execute(
             script: """
                 PRAGMA wal_autocheckpoint = 0;
@@ -240,6 +243,15 @@ struct SalvageTests {
             losses: 0
         ),
         Damage(
+            testDescription: "a checksum, and the next page",
+            ranges: [
+                start(ofFrame: 10) + 18..<start(ofFrame: 10) + 19,
+                start(ofFrame: 11) + 1000..<start(ofFrame: 11) + 1001,
+            ],
+            clears: false,
+            losses: 4
+        ),
+        Damage(
             testDescription: "salts and checksum",
             ranges: [start(ofFrame: 10) + 8..<start(ofFrame: 10) + 24],
             clears: false,
@@ -256,6 +268,56 @@ struct SalvageTests {
         defer { database.close() }
         let rows = try database.integers("SELECT id FROM t ORDER BY id")
         #expect(rows.count >= 30 - damage.losses && Set(rows).isSubset(of: 1...30), "\(rows)")
+    }
+
+    /// Behind the frames of a log that began anew stand older ones, which continue each other's checksums.
+    @Test(arguments: [true, false]) func aLogThatBeganAnew(hasOlderDamage: Bool) throws {
+        let database = try Database.testing(directory.file("db"), journalMode: .wal)
+        try database.execute(
+            script: """
+                PRAGMA wal_autocheckpoint = 0; CREATE TABLE t (id INTEGER PRIMARY KEY, v, filling);
+                WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 8)
+                INSERT INTO t SELECT i, 0, zeroblob(3000) FROM n; PRAGMA wal_checkpoint(TRUNCATE);
+                """
+        )
+        for value in [1, 2, 3] {
+            for id in 1...8 { try database.executeUpdate("UPDATE t SET v = \(value) WHERE id = \(id)") }
+        }
+        _ = try database.checkpoint(.restart)
+        for id in 1...8 { try database.executeUpdate("UPDATE t SET v = 5 WHERE id = \(id)") }
+        try directory.keep("db", "db-wal", of: database)
+        var log = try [UInt8](directory.bytes("db-wal"))
+        let salts = log[16..<24]
+        let starts = Array(stride(from: 32, to: log.count, by: SalvageTests.frameSize))
+        let older = try #require(starts.first { log[($0 + 8)..<($0 + 16)] != salts })
+        try #require(older == SalvageTests.start(ofFrame: 8) && starts.count == 24)
+        log[SalvageTests.start(ofFrame: 2) + 18] ^= 1
+        if hasOlderDamage { log[older + 1000] ^= 1 }
+        try directory.write("db-wal", log)
+        let saved = try recovered()
+        defer { saved.close() }
+        #expect(try saved.integers("SELECT v FROM t") == Array(repeating: 5, count: 8))
+    }
+
+    /// Without codes nothing tells which frames are whole. But what the file has is not undone.
+    @Test func aLogWithoutCodesThatIsInTheFile() throws {
+        let settings = CipherSettings(usesHMAC: false)
+        var log = try makeLogThatIsInTheFile(settings: settings)
+        log[SalvageTests.start(ofFrame: 1) + 24 + 100] ^= 1
+        try directory.write("db-wal", log)
+        _ = try StoreRecovery(
+            path: directory.file("db"),
+            key: .testing(1),
+            cipherSettings: settings,
+            to: directory.file("new")
+        ).run()
+        var configuration = Configuration(key: try .testing(1))
+        configuration.cipherSettings = settings
+        let saved = Database(path: directory.file("new"), configuration: configuration)
+        try saved.openVerified()
+        defer { saved.close() }
+        #expect(try saved.integers("SELECT balance FROM account ORDER BY id") == [10, 5])
+        #expect(try saved.integers("SELECT sum FROM ledger") == [190])
     }
 
     // MARK: Journals
@@ -286,8 +348,9 @@ struct SalvageTests {
         #expect(try saved.integers("SELECT count(*) FROM t WHERE state = 'second'")[0] >= 58)
     }
 
-    /// The header is no header any more, but the transaction was cut off, and its records are there.
-    @Test func aJournalWithoutItsHeader() throws {
+    /// The header is no header any more, or the checksum of a record is wrong. But the transaction was cut off, and its records are
+    /// there.
+    @Test(arguments: [0, 512 + 2 * 4104 + 4100]) func aJournalWithoutAChecksum(place: Int) throws {
         let database = try Database.testing(directory.file("db"), journalMode: .delete)
         try database.execute(
             script: """
@@ -296,11 +359,13 @@ struct SalvageTests {
                 INSERT INTO t SELECT i, 'old ' || hex(randomblob(50)) FROM n;
                 """
         )
-        try database.spillChanges()
+        try database.spillChanges(pageCount: 10)
         try database.execute(script: "BEGIN; UPDATE t SET a = 'new ' || substr(a, 5)")
         try directory.keep("db", "db-journal", of: database)
         var journal = try [UInt8](directory.bytes("db-journal"))
-        journal[0] ^= 1
+        let count = journal[8..<12].reduce(0) { $0 << 8 | Int($1) }
+        try #require(count > 3 && journal.count > 512 + 4 * 4104)
+        journal[place] ^= 1
         try Data(journal).write(to: URL(fileURLWithPath: directory.file("db-journal")))
         let saved = try recovered()
         defer { saved.close() }

@@ -1,0 +1,75 @@
+extension NamedMutant {
+    /// What a damaged log would undo is refused, and what it still has is saved.
+    static let logs: [NamedMutant] = [
+        .init(
+            "a log without its header is dropped beside a part of it in the file",
+            "SealedDB/Cipher/Pages/LogDamage.swift",
+            .expression,
+            "!inFile(pages, pageSize: pageSize, isOneEnough: true).isEmpty",
+            "false"
+        ),
+        .init(
+            "a page of which the log's copy is damaged does not count as in the file",
+            "SealedDB/Cipher/Pages/LogDamage.swift",
+            .expression,
+            "isPart && LogOverlay.shareCiphertext(bytes, stored, from: clearCount)",
+            "false"
+        ),
+        .init(
+            "a page of which the log's number is damaged does not count as in the file",
+            "SealedDB/Cipher/Pages/LogDamage.swift",
+            .statement,
+            "if !isWhole { unused.append((frame.provenPage, frame.offset)) }",
+            ""
+        ),
+        .init(
+            "zeros at the beginning of a log hide what follows",
+            "SealedDB/Cipher/Pages/LogDamage.swift",
+            .expression,
+            "frame.page > 0",
+            "true"
+        ),
+        .init(
+            "what is no frame of the log ends a transaction",
+            "SealedDB/Cipher/Pages/LogDamage.swift",
+            .expression,
+            "!isBroken || isOfLog && frame.pageCount > 0",
+            "!isBroken || frame.pageCount > 0"
+        ),
+        .init(
+            "a recovery takes the older frames behind a log that began anew",
+            "SealedDB/Cipher/Recovery/SalvagedLogs.swift",
+            .expression,
+            "isProven || frame.salts == start.salts",
+            "true"
+        ),
+        .init(
+            "a recovery ends at a damaged page behind a damaged checksum",
+            "SealedDB/Cipher/Recovery/SalvagedLogs.swift",
+            .expression,
+            "frame.salts == salts ? nil : false",
+            "false"
+        ),
+        .init(
+            "a recovery from a log without codes undoes what the file has",
+            "SealedDB/Cipher/Pages/LogDamage.swift",
+            .expression,
+            "damage.inFile(damage.frames().unused, pageSize: damage.pageSize)",
+            "[]"
+        ),
+        .init(
+            "a recovery leaves out a record of a journal with a damaged checksum",
+            "SealedDB/Cipher/Recovery/JournalRecords.swift",
+            .expression,
+            "record?.nonce == nonce ? true : try isCounted(place)",
+            "record?.nonce == nonce"
+        ),
+        .init(
+            "nobody is told that a store is opened without some of its transactions",
+            "SealedDB/Cipher/Opening/StoreOpening.swift",
+            .expression,
+            "lostTransactions > 0",
+            "false"
+        ),
+    ]
+}
