@@ -151,7 +151,7 @@ static int above_standard(int descriptor) {
 
 int sealeddb_open(const char *path, int flags, mode_t mode) {
     int descriptor = open(path, flags | O_CLOEXEC, mode);
-    // Where it may not wait, the kernel gives up while somebody's lease on the file is broken, or while the file is exchanged.
+    // With O_NONBLOCK, the kernel does not wait for a lease to end, as sealeddb_is_only_descriptor takes one for a moment.
     for (int attempt = 0; descriptor < 0 && errno == EAGAIN && attempt < 1000; attempt++) {
         struct timespec millisecond = {0, 1000000};
         (void)nanosleep(&millisecond, NULL);  // If a signal ends it, the file is opened earlier.

@@ -112,6 +112,9 @@ struct DamagedLogCopiesTests {
         )
         #expect(outcome.status == 0 && outcome.output.contains("50"), "\(outcome.error)")
         #expect(outcome.error.contains("db-wal is damaged"), "\(outcome.error)")
-        #expect(outcome.error.contains("drops it when the store is written or closed") != isReadOnly, "\(outcome.error)")
+        #expect(
+            outcome.error.contains("drops it when the store is written or closed") != isReadOnly,
+            "\(outcome.error)"
+        )
     }
 }

@@ -57,7 +57,7 @@ struct FileSystemTests {
         }
     }
 
-    /// A lease that is being broken, or a file that is being exchanged, is soon over. What does not end is told.
+    /// The lease by which a rotation sees that nobody else has the file open is soon over. What does not end is told.
     @Test func aFileThatCannotBeOpenedForAMoment() throws {
         let once = try FailedCall("open f", EAGAIN, prepare: Self.prepare) {
             try FileReader($0.file("f"))?.size()

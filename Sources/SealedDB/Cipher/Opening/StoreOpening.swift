@@ -116,7 +116,9 @@ struct StoreOpening {
         }
         guard mayWrite, let journal = try RollbackJournal(ofStore: file) else { return lostTransactions }
         try journal.requireSafeSuperJournal()
-        guard try connection.mainFileSize() > 0, try !recognition.hasOwnPage(in: journal) else { return lostTransactions }
+        guard try connection.mainFileSize() > 0, try !recognition.hasOwnPage(in: journal) else {
+            return lostTransactions
+        }
         throw try diagnosis(of: connection, key: key, .quick).error(code: SQLITE_NOTADB)
     }
 

@@ -246,7 +246,7 @@ struct IntegrityReportTests {
         configuration.busyTimeout = .milliseconds(100)
         let queue = try DatabaseQueue(path: directory.file("db"), configuration: configuration)
         defer { queue.close() }
-        try queue.write { db in try db.fill(rows: 100) }
+        try await queue.write { db in try db.fill(rows: 100) }
         let isOver = StopFlag()
         // Not on the threads of tasks: other tests would wait for this one, and it for them.
         async let rotating: Void = onThread {
