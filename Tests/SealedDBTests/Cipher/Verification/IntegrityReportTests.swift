@@ -252,7 +252,7 @@ struct IntegrityReportTests {
         async let rotating: Void = onThread {
             defer { isOver.set() }
             var present: UInt8 = 1
-            for number in 0..<40 {
+            for number in 0..<15 {
                 do {
                     try queue.rotateKey(to: .testing(3 - present))
                     present = 3 - present
