@@ -40,6 +40,12 @@ public struct Configuration: Sendable {
     package var looksIfUnreadable = false
     /// Called with what the ``logger`` is told about the store when it is opened.
     package var warn: (@Sendable (String) -> Void)?
+
+    @Sendable func tell(_ text: String) {
+        logger?.error("\(text)")
+        warn?(text)
+    }
+
     /// Whether a rotation continues if it cannot be determined whether somebody else has the store open; see
     /// ``KeyRotation``. Default false.
     public var ignoresUnseenUsers = false

@@ -73,10 +73,7 @@ extension Database {
         )
         opening.acceptsOlderSlots = configuration.acceptsOlderSlots
         opening.slotPin = configuration.slotPin
-        opening.warn = { [configuration] text in
-            configuration.logger?.error("\(text)")
-            configuration.warn?(text)
-        }
+        opening.warn = configuration.tell
         return opening
     }
 

@@ -172,9 +172,9 @@ extension NamedMutant {
         .init(
             "the header of the second last commit of a log may be damaged",
             "SealedDB/Cipher/Pages/LogDamage.swift",
-            .expression,
-            "LogDamage.isCommit(proven, limit: limit)",
-            "false"
+            .statement,
+            "if proven.pageCount > 0 { (isBehindCommit, isWhole) = (true, true) }",
+            ""
         ),
         .init(
             "a torn transaction counts as one that was committed",

@@ -19,8 +19,29 @@ extension NamedMutant {
             "a page of which the log's number is damaged does not count as in the file",
             "SealedDB/Cipher/Pages/LogDamage.swift",
             .statement,
-            "if !isWhole { unused.append((frame.provenPage, frame.offset)) }",
+            "unused.append(UnusedPage(number: proven.page, offset: frame.offset))",
             ""
+        ),
+        .init(
+            "an older page behind the header of a new frame counts as in the file",
+            "SealedDB/Cipher/Pages/LogDamage.swift",
+            .expression,
+            "page.isPage(stored, of: frame)",
+            "true"
+        ),
+        .init(
+            "a recovery takes an older page behind the header of a new frame for newer than the log",
+            "SealedDB/Cipher/Recovery/SalvagedLogs.swift",
+            .expression,
+            "page[$0..<$1] == stored[$0..<$1] || Set(page[$0..<$1]).count == 1",
+            "true"
+        ),
+        .init(
+            "nobody is told that a store is attached without some of its transactions",
+            "SealedDB/Cipher/Opening/StoreAttachment.swift",
+            .expression,
+            "lostTransactions > 0",
+            "false"
         ),
         .init(
             "zeros at the beginning of a log hide what follows",

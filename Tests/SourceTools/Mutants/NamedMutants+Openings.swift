@@ -97,9 +97,9 @@ extension NamedMutant {
         .init(
             "a page of the file that comes from a damaged frame counts as older than the log",
             "SealedDB/Cipher/Recovery/SalvagedLogs.swift",
-            .statement,
-            "if let page, try isInFile(page, number) { noteEnd(of: number, offset) }",
-            ""
+            .expression,
+            "sum.adding(frame.header, stored).bytes[...] == frame.sum",
+            "false"
         ),
         .init(
             "a page of the file that comes from a frame without its header counts as older than the log",
@@ -111,9 +111,9 @@ extension NamedMutant {
         .init(
             "a page that a transaction cannot have twice proves no commit",
             "SealedDB/Cipher/Pages/LogDamage.swift",
-            .statement,
-            "if isOfLog, frame.pageCount == 0, !pages.insert(frame.page).inserted { isBehindCommit = true }",
-            ""
+            .expression,
+            "!pages.insert(frame.page).inserted",
+            "false"
         ),
         .init(
             "a commit behind two destroyed frames is not counted",

@@ -9,6 +9,8 @@ struct StoreAttachment {
     let mainHasKey: Bool
     let createsFile: Bool
     let busyTimeout: Double
+    /// As of ``StoreOpening``.
+    var warn: ((String) -> Void)?
 
     private var isFile: Bool { !path.isEmpty && path != ":memory:" }
 
@@ -24,7 +26,7 @@ struct StoreAttachment {
         }
         // With a key, this lock keeps others from replacing the file from here on.
         let lock = try usageLock()
-        let start = try check()
+        let (start, lostTransactions) = try check()
         let header = Array(start.prefix(Key.saltByteCount))
         let slots = try key.flatMap { key throws(DatabaseError) in
             try StoreOpening(path: path, key: key).openedSlots(key, header: header)
@@ -46,6 +48,10 @@ struct StoreAttachment {
             if let slots { try connection.requireNotOlder(slots, schema: schema, readingAgainWith: key) }
             connection.usageLocks[ExactText(name: schema)] = if let lock { lock } else { try usageLock() }
             key?.derivedKeys?.storeExists(path)
+            if lostTransactions > 0 {
+                let isReadOnly = connection.isReadOnly
+                warn?(LogDamage.warning(ofLost: lostTransactions, ofStore: path, isReadOnly: isReadOnly))
+            }
         } catch {
             do throws(DatabaseError) {
                 // SQLite cannot detach a file within a transaction.
@@ -75,10 +81,11 @@ struct StoreAttachment {
     }
 
     /// Checks the file before SQLite opens it.
-    /// - Returns: the first bytes of the file; empty if there is no file, or if it is empty.
-    private func check() throws(DatabaseError) -> [UInt8] {
+    /// - Returns: the first bytes of the file, none if there is no file, or if it is empty; and how many transactions of its log
+    ///   SQLite leaves out.
+    private func check() throws(DatabaseError) -> (start: [UInt8], lostTransactions: Int) {
         if key != nil { try Engine.requireCodec() }
-        guard isFile else { return [] }
+        guard isFile else { return ([], 0) }
         let exists = FileSystem.resolve(path) != nil
         guard exists || createsFile else {
             throw .system("Cannot attach \(path)", reason: .noSuchFile)
@@ -107,12 +114,12 @@ struct StoreAttachment {
                         : "\(path) is encrypted, or not a database, and no key was given. Nothing was attached."
                 )
             }
-            return start
+            return (start, 0)
         }
         guard !isPlaintext else { throw try diagnosis(key) }
-        try StoreOpening(path: path, key: key).refuseForeignJournal(key)
+        let lostTransactions = try StoreOpening(path: path, key: key).refuseForeignJournal(key)
         if PageWatch.failuresStick, !start.isEmpty { try proveElsewhere(key) }
-        return start
+        return (start, lostTransactions)
     }
 
     /// Tries the key on a connection of its own: where failures stick, a wrong one would make this connection useless.

@@ -114,9 +114,9 @@ struct LogDamage {
     /// Says that a store is used without some of its transactions.
     static func warning(ofLost count: Int, ofStore path: String, isReadOnly: Bool) -> String {
         """
-        The log \(path)-wal is damaged: \(whatStands(count)) behind bytes that were changed. What is read here is without \
-        that\(isReadOnly ? "." : ", and SQLite drops it when the store is written or closed.") To save it, copy the store and \
-        its log before that. `sealdb recover` makes a new store of such a copy.
+        The log \(path)-wal is damaged: \(whatStands(count)) behind bytes that were changed, and SQLite leaves out what \
+        stands there\(isReadOnly ? "." : ", and drops it when the store is written or closed.") To save it, copy the store with its log \
+        before somebody writes. `sealdb recover` makes a new store of such a copy.
         """
     }
 
@@ -215,11 +215,20 @@ struct LogDamage {
         /// All of it, with its header.
         let bytes: [UInt8]
 
-        /// The number of its page by its checksum, if only the number is damaged, and otherwise any.
-        var provenPage: Int64 {
+        /// What its header was by its checksum, if only its numbers are damaged.
+        var provenByItself: ProvenFrame {
             let own = LogChecksum(isBigEndian: previousSum.isBigEndian, after: bytes[16..<24])
-            return ProvenFrame(between: previousSum, bytes[24...], own).page
+            return ProvenFrame(between: previousSum, bytes[24...], own)
         }
+
+        /// What its header was by the frame behind it, if that one is whole.
+        func proven(by next: Frame) -> ProvenFrame {
+            ProvenFrame(between: previousSum, bytes[24...], next: next.bytes[...])
+        }
+
+        /// Whether its header is no header of any log, but what a lost block is read as. A power failure leaves headers there, of
+        /// this log or of an older one.
+        var isLost: Bool { Set(bytes[..<8]).count == 1 || Set(bytes[16..<24]).count == 1 }
     }
 
     private func forEachFrame(
@@ -231,12 +240,13 @@ struct LogDamage {
         var sums = [Array(header[24..<32]), headerSum(isBigEndian: isBigEndian)]
         var offset: Int64 = 32
         while let bytes = try contents.bytes(at: offset, count: 24 + pageSize) {
-            let followsPrevious = sums.contains { previous in
+            let computed = sums.map { previous in
                 var sum = LogChecksum(isBigEndian: isBigEndian, after: previous[...])
                 sum.add(bytes[..<8])
                 sum.add(bytes[24...])
-                return sum.bytes[...] == bytes[16..<24]
+                return sum.bytes
             }
+            let followsPrevious = computed.contains { $0[...] == bytes[16..<24] }
             try body(
                 Frame(
                     offset: offset + 24,
@@ -248,7 +258,8 @@ struct LogDamage {
                     bytes: bytes
                 )
             )
-            sums = [Array(bytes[16..<24])]
+            // The checksum of this one may be what is damaged.
+            sums = [Array(bytes[16..<24])] + (followsPrevious ? [] : computed.prefix(1))
             offset += Int64(bytes.count)
         }
     }
@@ -258,19 +269,20 @@ struct LogDamage {
     /// power failure tore: where commits are synced, it was not acknowledged. If the damaged frame itself commits a
     /// transaction, a commit after it belongs to another one. If its header is damaged, the frame behind it proves that. Where the next
     /// header is gone, too, the frame behind that one follows nothing, but has the salts of the log.
-    /// - Returns: their number, and the pages that stand behind the end of the log. Where a frame's header may be damaged, it is
-    ///   there with each number that it may have had.
-    private func frames() throws(DatabaseError) -> (count: Int, unused: [StoredPage]) {
+    /// - Returns: their number, and the pages that stand behind the end of the log.
+    private func frames() throws(DatabaseError) -> (count: Int, unused: [UnusedPage]) {
         var count = 0
         var isBroken = false
         var isBehindCommit = false
         var isBehindGap = false
         /// The frames of the log that SQLite does not use.
-        var unused: [StoredPage] = []
+        var unused: [UnusedPage] = []
         /// Whether the frame before is of this log. Those of an older one continue each other's checksums, too.
         var followsLog = true
         /// The frame before, if it is not as it was written.
         var damaged: Frame?
+        /// Whether something was lost that was no end of the log.
+        var isBehindLoss = false
         /// The pages since the damage or the last commit. Without its commit frame, no transaction has a page twice.
         var pages: Set<Int64> = []
         let limit = try largestPageCount()
@@ -278,19 +290,20 @@ struct LogDamage {
             // Frames with other salts are from before the log was restarted.
             let isOfLog = frame.salts[...] == header[16..<24]
             var isWhole = isOfLog && frame.followsPrevious
+            let isBehindLost = damaged?.isLost == true
             if isOfLog, let damaged {
-                let proven = ProvenFrame(between: damaged.previousSum, damaged.bytes[24...], next: frame.bytes[...])
-                unused.append((proven.page, damaged.offset))
-                if LogDamage.isCommit(proven, limit: limit) {
+                let proven = damaged.proven(by: frame)
+                if LogDamage.isPossible(proven, limit: limit) {
+                    unused.append(UnusedPage(number: proven.page, offset: damaged.offset))
                     // The frame behind it is whole, too, or it would prove nothing.
-                    isBehindCommit = true
-                    isWhole = true
+                    if proven.pageCount > 0 { (isBehindCommit, isWhole) = (true, true) }
                 }
             }
             damaged = isWhole ? nil : frame
+            isBehindLoss = isBehindLoss || damaged?.isLost == true
             // What a crash has left behind the end of a log may have the pages that stand before it.
             if !isBroken || isOfLog && frame.pageCount > 0 { pages = [] }
-            if isOfLog, frame.pageCount == 0, !pages.insert(frame.page).inserted { isBehindCommit = true }
+            if isOfLog, frame.pageCount == 0, !pages.insert(frame.page).inserted, isBehindLoss { isBehindCommit = true }
             if !isWhole {
                 isBroken = true
                 if !isOfLog {
@@ -302,24 +315,45 @@ struct LogDamage {
             } else if isBroken, frame.pageCount > 0 {
                 count += 1
             }
-            // Its salts alone may be damaged.
-            followsLog = isOfLog || followsLog && frame.followsPrevious
-            if followsLog {
-                unused.append((frame.page, frame.offset))
-                if !isWhole { unused.append((frame.provenPage, frame.offset)) }
+            let hasOtherSalts = !isOfLog && followsLog && frame.followsPrevious
+            followsLog = isOfLog || hasOtherSalts
+            if isWhole || hasOtherSalts || isOfLog && isBehindLost {
+                unused.append(UnusedPage(number: frame.page, offset: frame.offset))
+            } else if isOfLog {
+                unused.append(UnusedPage(number: frame.page, offset: frame.offset, of: frame))
+                let proven = frame.provenByItself
+                if LogDamage.isPossible(proven, limit: limit) {
+                    unused.append(UnusedPage(number: proven.page, offset: frame.offset))
+                }
             }
             if !isBroken, frame.pageCount > 0 { unused = [] }
         }
         return (count > 1 || isBehindCommit ? count : 0, unused)
     }
 
-    /// The number of a page, and where in the log its bytes stand.
-    private typealias StoredPage = (number: Int64, offset: Int64)
+    /// A page of a frame that SQLite does not use.
+    private struct UnusedPage {
+        let number: Int64
+        let offset: Int64
+        /// Its frame, if its page may be damaged or that of an older log: a crash can leave the header of a frame without its page.
+        var frame: Frame?
 
-    /// Those of which the file has a part, as only a checkpoint can have written it. The log's page may be damaged, and that of the
-    /// file may be cut off.
+        init(number: Int64, offset: Int64, of frame: Frame? = nil) {
+            (self.number, self.offset, self.frame) = (number, offset, frame)
+        }
+
+        /// Whether the frame was written with this page, as its checksum tells.
+        func isPage(_ page: [UInt8], of frame: Frame) -> Bool {
+            var sum = frame.previousSum
+            sum.add(frame.bytes[..<8])
+            sum.add(page[...])
+            return sum.bytes[...] == frame.bytes[16..<24]
+        }
+    }
+
+    /// Those of which the file has a part, as only a checkpoint can have written it. That of the file may be cut off.
     private func inFile(
-        _ pages: [StoredPage],
+        _ pages: [UnusedPage],
         pageSize: Int,
         isOneEnough: Bool = false
     ) throws(DatabaseError) -> Set<Int64> {
@@ -333,6 +367,10 @@ struct LogDamage {
             guard let bytes = try contents.bytes(at: page.offset, count: pageSize),
                 let stored = try store((page.number - 1) * Int64(pageSize), pageSize)
             else { continue }
+            if let frame = page.frame {
+                if page.isPage(stored, of: frame) { result.insert(page.number) }
+                continue
+            }
             // The first page begins with what all its versions have.
             let isPart = page.number > 1 || !isInClear
             let clearCount = page.number > 1 ? 0 : Key.saltByteCount
@@ -352,10 +390,11 @@ struct LogDamage {
         return try damage.inFile(damage.frames().unused, pageSize: damage.pageSize)
     }
 
-    /// Whether a damaged frame committed a transaction, as the frame behind it tells. What stands behind the end of a log, and does
-    /// not continue it, gives numbers that no commit has: SQLite writes no page behind the end of the database with it.
-    private static func isCommit(_ proven: ProvenFrame, limit: Int64) -> Bool {
-        proven.page > 0 && proven.page <= proven.pageCount && proven.pageCount <= limit
+    /// Whether a frame may have had these numbers. What stands behind the end of a log, and does not continue it, gives numbers that
+    /// no frame has: SQLite writes no page behind the end of the database with a commit.
+    private static func isPossible(_ proven: ProvenFrame, limit: Int64) -> Bool {
+        guard proven.page > 0, proven.page <= limit else { return false }
+        return proven.pageCount == 0 || proven.page <= proven.pageCount && proven.pageCount <= limit
     }
 
     /// More pages than in the file and in the log the database never had since the log began.
@@ -375,16 +414,20 @@ struct LogDamage {
                 var (pending, committed): ([Int64: Int64], [Int64: Int64]) = ([:], [:])
                 var pageCount: Int64 = 0
                 var salts: [UInt8]?
-                var hasEnded = false
-                var pages: [StoredPage] = []
+                var (hasEnded, followsLog) = (false, true)
+                var pages: [UnusedPage] = []
                 try forEachFrame(pageSize: pageSize, isBigEndian: isBigEndian) { frame in
                     // Zeros continue a header of zeros.
-                    guard frame.page > 0, frame.followsPrevious, !hasEnded else { return pending = [:] }
-                    hasEnded = frame.salts != salts ?? frame.salts
+                    guard frame.page > 0, frame.followsPrevious, !hasEnded else {
+                        followsLog = false
+                        return pending = [:]
+                    }
+                    // One that continues the log is of it, whatever its salts.
+                    hasEnded = !followsLog && frame.salts != salts ?? frame.salts
                     guard !hasEnded else { return }
-                    salts = frame.salts
+                    (salts, followsLog) = (frame.salts, true)
                     pending[frame.page] = frame.offset
-                    pages.append((frame.page, frame.offset))
+                    pages.append(UnusedPage(number: frame.page, offset: frame.offset))
                     guard frame.pageCount > 0 else { return }
                     count += 1
                     pageCount = frame.pageCount

@@ -67,7 +67,13 @@ extension LogOverlay {
                 pending[number] = offset + 24
                 try checkpoint.note(frame.page, number, at: offset + 24)
             } else {
-                try checkpoint.noteDamage(frame.page, of: frame.salts == start.salts ? number : nil, at: offset + 24)
+                let isOfLog = frame.salts == start.salts
+                try checkpoint.noteDamage(
+                    frame,
+                    of: isOfLog ? number : nil,
+                    behind: isOfLog ? known : nil,
+                    at: offset + 24
+                )
             }
             if commits > 0 {
                 (pageCount, lastCommit) = (commits, offset)
@@ -168,13 +174,22 @@ private struct SalvagedCheckpoint {
     }
 
     /// - Parameters:
-    ///   - page: `nil` if it cannot be read.
     ///   - number: `nil` if the frame does not tell its page.
-    mutating func noteDamage(_ page: [UInt8]?, of number: Int64?, at offset: Int64) throws(DatabaseError) {
+    ///   - sum: the checksum that the frame continues, if it is known.
+    mutating func noteDamage(
+        _ frame: SalvagedFrames.Frame,
+        of number: Int64?,
+        behind sum: LogChecksum?,
+        at offset: Int64
+    ) throws(DatabaseError) {
         if let number {
             damaged[number] = offset
-            if let page, try isInFile(page, number) { noteEnd(of: number, offset) }
-        } else if let page {
+            if let page = frame.page, try isInFile(page, number) { noteEnd(of: number, offset) }
+            // The frame was written with the page that its checksum tells, whatever is there now.
+            if let sum, let stored = try authentic(number), sum.adding(frame.header, stored).bytes[...] == frame.sum {
+                noteEnd(of: number, offset)
+            }
+        } else if let page = frame.page {
             unknown.append((page, offset))
             // A log of which little is left may have any number of them, and each is compared with all pages.
             if unknown.count > SalvagedCheckpoint.limitOfUnknown { unknown.removeFirst() }
@@ -194,11 +209,18 @@ private struct SalvagedCheckpoint {
         end = max(end, offset)
     }
 
-    /// Whether the page of the file is whole, and has bytes of this one at the same place.
+    /// Whether the page of the file is whole, and this one is the same but for what was lost.
     private func isInFile(_ page: [UInt8], _ number: Int64) throws(DatabaseError) -> Bool {
-        guard let stored = try stored(number), try cipher.isAuthentic(stored, number: number) else { return false }
-        // All versions of the first page begin with the same bytes.
-        return LogOverlay.shareCiphertext(page, stored, from: cipher.clearBytes(ofPage: number))
+        guard let stored = try authentic(number) else { return false }
+        // Where a power failure has left a part of an older page, the rest is of a newer one, and not lost.
+        return zip(stride(from: 0, to: page.count, by: 8), stride(from: 8, through: page.count, by: 8)).allSatisfy {
+            page[$0..<$1] == stored[$0..<$1] || Set(page[$0..<$1]).count == 1
+        } && LogOverlay.shareCiphertext(page, stored, from: cipher.clearBytes(ofPage: number))
+    }
+
+    private func authentic(_ number: Int64) throws(DatabaseError) -> [UInt8]? {
+        guard let page = try stored(number), try cipher.isAuthentic(page, number: number) else { return nil }
+        return page
     }
 
     private func stored(_ number: Int64) throws(DatabaseError) -> [UInt8]? {
@@ -263,18 +285,21 @@ private struct SalvagedFrames {
     func start() throws(DatabaseError) -> LogStart? {
         if let header = try bytes(0, 32), let start = start(header) { return start }
         var salts: ArraySlice<UInt8>?
-        var previous: ArraySlice<UInt8>?
+        var (previous, lastSalts): (ArraySlice<UInt8>?, ArraySlice<UInt8>?)
         for offset in stride(from: SalvagedFrames.begin, through: size - frameSize, by: Int64.Stride(frameSize)) {
             guard let frame = try frame(at: offset), let page = frame.page, frame.isAuthentic else {
                 previous = nil
                 continue
             }
             salts = salts ?? frame.salts
+            let isCertain = frame.salts == lastSalts
+            lastSalts = frame.salts
             for isBigEndian in [false, true] {
                 guard let previous else { break }
                 let sum = LogChecksum(isBigEndian: isBigEndian, after: previous).adding(frame.header, page)
-                if sum.bytes[...] == frame.sum {
-                    return salts.map { LogStart(salts: $0, sum: nil, isBigEndian: isBigEndian) }
+                // Those of one of them may be damaged.
+                if isCertain, sum.bytes[...] == frame.sum {
+                    return LogStart(salts: frame.salts, sum: nil, isBigEndian: isBigEndian)
                 }
             }
             previous = frame.sum

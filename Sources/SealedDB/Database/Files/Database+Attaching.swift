@@ -26,7 +26,8 @@ extension Database {
                 key: key,
                 mainHasKey: configuration.keyOrigin != nil,
                 createsFile: configuration.createsFile && !configuration.isReadOnly,
-                busyTimeout: configuration.busyTimeout.seconds
+                busyTimeout: configuration.busyTimeout.seconds,
+                warn: configuration.tell
             )
             try attachment.attach()
         }

@@ -85,7 +85,32 @@ struct LogDamageTests {
         try database.openVerified()
         let texts = log.values.filter { $0.hasPrefix("error ") && $0.contains("db-wal is damaged") }
         #expect(texts.count == (offset == nil ? 0 : 1), "\(log.values)")
-        #expect(texts.allSatisfy { $0.contains("SQLite drops it") != isReadOnly }, "\(texts)")
+        #expect(texts.allSatisfy { $0.contains("drops it when") != isReadOnly }, "\(texts)")
+    }
+
+    @Test func whoAttachesIsTold() throws {
+        try makeStore { log in log[500] ^= 1 }
+        let log = Log<String>()
+        var configuration = Configuration(key: try .testing(2))
+        configuration.logger = Logger(to: log)
+        let database = Database(path: directory.file("main"), configuration: configuration)
+        try database.openVerified()
+        #expect(log.values == [])
+        try database.attach(directory.file("db"), as: "other", key: .testing(1))
+        #expect(log.values.count == 1 && log.values[0].contains("db-wal is damaged"), "\(log.values)")
+    }
+
+    /// Salts of one frame are damaged, and the header, too.
+    @Test(arguments: [0, 1]) func saltsBehindADamagedHeader(frame: Int) throws {
+        try makeStore { log in
+            log[17] ^= 1
+            log[32 + frame * Self.frameSize + 9] ^= 1
+        }
+        try expectDamage()
+        _ = try StoreRecovery(path: directory.file("db"), key: .testing(1), to: directory.file("new")).run()
+        let saved = try Database.testing(directory.file("new"))
+        defer { saved.close() }
+        #expect(try saved.integers("SELECT count(*) FROM t") == [10])
     }
 
     @Test func theEndOfTheSecondLastTransaction() throws {
