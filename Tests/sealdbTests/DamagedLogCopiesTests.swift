@@ -95,7 +95,10 @@ struct DamagedLogCopiesTests {
         let (store, whole) = (try sandbox.contents("db"), try damageLog())
         let outcome = try sandbox.run(call)
         #expect(outcome.status == 0 && outcome.error.contains("db-wal is damaged"), "\(outcome.error)")
-        #expect(outcome.error.contains("drops it when the store is written or closed") == (command == "exec"), "\(outcome.error)")
+        #expect(
+            outcome.error.contains("drops it when the store is written or closed") == (command == "exec"),
+            "\(outcome.error)"
+        )
         try sandbox.write("db", store)
         try sandbox.write("db-wal", whole)
         let quiet = try sandbox.run(call)

@@ -98,7 +98,7 @@ extension NamedMutant {
             "a page of the file that comes from a damaged frame counts as older than the log",
             "SealedDB/Cipher/Recovery/SalvagedLogs.swift",
             .expression,
-            "sum.adding(frame.header, stored).bytes[...] == frame.sum",
+            "sums.contains(where: { $0.adding(frame.header, stored).bytes[...] == frame.sum })",
             "false"
         ),
         .init(

@@ -225,10 +225,6 @@ struct LogDamage {
         func proven(by next: Frame) -> ProvenFrame {
             ProvenFrame(between: previousSum, bytes[24...], next: next.bytes[...])
         }
-
-        /// Whether its header is no header of any log, but what a lost block is read as. A power failure leaves headers there, of
-        /// this log or of an older one.
-        var isLost: Bool { Set(bytes[..<8]).count == 1 || Set(bytes[16..<24]).count == 1 }
     }
 
     private func forEachFrame(
@@ -281,7 +277,8 @@ struct LogDamage {
         var followsLog = true
         /// The frame before, if it is not as it was written.
         var damaged: Frame?
-        /// Whether something was lost that was no end of the log.
+        /// Whether the header of the frame before is neither of this log nor of an older one, as a power failure leaves them.
+        var isLost = false
         var isBehindLoss = false
         /// The pages since the damage or the last commit. Without its commit frame, no transaction has a page twice.
         var pages: Set<Int64> = []
@@ -290,7 +287,7 @@ struct LogDamage {
             // Frames with other salts are from before the log was restarted.
             let isOfLog = frame.salts[...] == header[16..<24]
             var isWhole = isOfLog && frame.followsPrevious
-            let isBehindLost = damaged?.isLost == true
+            let isBehindLost = isLost
             if isOfLog, let damaged {
                 let proven = damaged.proven(by: frame)
                 if LogDamage.isPossible(proven, limit: limit) {
@@ -300,7 +297,8 @@ struct LogDamage {
                 }
             }
             damaged = isWhole ? nil : frame
-            isBehindLoss = isBehindLoss || damaged?.isLost == true
+            isLost = !isOfLog && !LogOverlay.mayBeOlder(Array(frame.bytes[..<24]), thanLogOf: header[16..<24])
+            isBehindLoss = isBehindLoss || isLost
             // What a crash has left behind the end of a log may have the pages that stand before it.
             if !isBroken || isOfLog && frame.pageCount > 0 { pages = [] }
             if isOfLog, frame.pageCount == 0, !pages.insert(frame.page).inserted, isBehindLoss { isBehindCommit = true }

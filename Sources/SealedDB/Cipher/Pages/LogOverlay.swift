@@ -72,6 +72,12 @@ struct LogOverlay: PageOverlay {
         }
     }
 
+    /// Whether the header of a frame may be one that an older log has left. SQLite counts the first salt up when a log begins anew.
+    static func mayBeOlder(_ header: [UInt8], thanLogOf salts: ArraySlice<UInt8>) -> Bool {
+        let age = (number(salts.prefix(4)) - number(header[8..<12])) & 0xffff_ffff
+        return number(header[..<4]) > 0 && (1..<65536).contains(age)
+    }
+
     static func number(_ bytes: ArraySlice<UInt8>) -> Int64 { bytes.reduce(0) { $0 << 8 | Int64($1) } }
 }
 

@@ -21,6 +21,8 @@ extension LogOverlay {
         var checkpoint = SalvagedCheckpoint(store: store, cipher: cipher)
         // Up to the frame before, and whether that frame is known to be whole, so that this is what it should be.
         var (sum, isProven) = (start.sum, start.sum != nil)
+        // The same, if the checksum of the frame before is what is damaged.
+        var otherSum: LogChecksum?
         log: while offset + frames.frameSize <= frames.size {
             defer { offset += frames.frameSize }
             guard let frame = try frames.frame(at: offset) else {
@@ -31,8 +33,8 @@ extension LogOverlay {
             let stored = LogChecksum(isBigEndian: start.isBigEndian, after: frame.sum)
             var (number, commits, isAuthentic) = (frame.number, frame.pageCount, frame.isAuthentic)
             let next = offset + frames.frameSize
-            let known = sum
-            sum = stored
+            let (known, sums) = (sum, [sum, otherSum].compactMap { $0 })
+            (sum, otherSum) = (stored, isAuthentic ? computed : nil)
             // Those of an older log continue each other's checksums, too.
             let isOfLog = isProven || frame.salts == start.salts
             if isOfLog, computed?.bytes == stored.bytes {
@@ -67,13 +69,7 @@ extension LogOverlay {
                 pending[number] = offset + 24
                 try checkpoint.note(frame.page, number, at: offset + 24)
             } else {
-                let isOfLog = frame.salts == start.salts
-                try checkpoint.noteDamage(
-                    frame,
-                    of: isOfLog ? number : nil,
-                    behind: isOfLog ? known : nil,
-                    at: offset + 24
-                )
+                try checkpoint.noteDamage(frame, of: start.salts, behind: sums, at: offset + 24)
             }
             if commits > 0 {
                 (pageCount, lastCommit) = (commits, offset)
@@ -162,7 +158,7 @@ private struct SalvagedCheckpoint {
     /// Where the newest damaged version of each page stands.
     private var damaged: [Int64: Int64] = [:]
     /// Damaged frames that do not tell their page, and where they stand.
-    private var unknown: [(page: [UInt8], offset: Int64)] = []
+    private var unknown: [(page: [UInt8], isDestroyed: Bool, offset: Int64)] = []
     private static let limitOfUnknown = 64
 
     init(store: Connection, cipher: PageCipher) {
@@ -174,23 +170,26 @@ private struct SalvagedCheckpoint {
     }
 
     /// - Parameters:
-    ///   - number: `nil` if the frame does not tell its page.
-    ///   - sum: the checksum that the frame continues, if it is known.
+    ///   - salts: those of the log. A frame that has others does not tell its page.
+    ///   - sums: the checksums that the frame may continue.
     mutating func noteDamage(
         _ frame: SalvagedFrames.Frame,
-        of number: Int64?,
-        behind sum: LogChecksum?,
+        of salts: ArraySlice<UInt8>,
+        behind sums: [LogChecksum],
         at offset: Int64
     ) throws(DatabaseError) {
-        if let number {
+        if frame.salts == salts {
+            let number = frame.number
             damaged[number] = offset
             if let page = frame.page, try isInFile(page, number) { noteEnd(of: number, offset) }
             // The frame was written with the page that its checksum tells, whatever is there now.
-            if let sum, let stored = try authentic(number), sum.adding(frame.header, stored).bytes[...] == frame.sum {
+            if let stored = try authentic(number),
+                sums.contains(where: { $0.adding(frame.header, stored).bytes[...] == frame.sum })
+            {
                 noteEnd(of: number, offset)
             }
         } else if let page = frame.page {
-            unknown.append((page, offset))
+            unknown.append((page, !LogOverlay.mayBeOlder(frame.header, thanLogOf: salts), offset))
             // A log of which little is left may have any number of them, and each is compared with all pages.
             if unknown.count > SalvagedCheckpoint.limitOfUnknown { unknown.removeFirst() }
         }
@@ -200,7 +199,9 @@ private struct SalvagedCheckpoint {
     mutating func settle(_ pages: some Sequence<Int64>) throws(DatabaseError) {
         guard !unknown.isEmpty else { return }
         for number in pages {
-            for (page, offset) in unknown where try isInFile(page, number) { noteEnd(of: number, offset) }
+            for (page, isDestroyed, offset) in unknown where try isInFile(page, number, isDestroyed: isDestroyed) {
+                noteEnd(of: number, offset)
+            }
         }
     }
 
@@ -210,12 +211,15 @@ private struct SalvagedCheckpoint {
     }
 
     /// Whether the page of the file is whole, and this one is the same but for what was lost.
-    private func isInFile(_ page: [UInt8], _ number: Int64) throws(DatabaseError) -> Bool {
+    /// - Parameter isDestroyed: whether that may be anything.
+    private func isInFile(_ page: [UInt8], _ number: Int64, isDestroyed: Bool = false) throws(DatabaseError) -> Bool {
         guard let stored = try authentic(number) else { return false }
         // Where a power failure has left a part of an older page, the rest is of a newer one, and not lost.
-        return zip(stride(from: 0, to: page.count, by: 8), stride(from: 8, through: page.count, by: 8)).allSatisfy {
-            page[$0..<$1] == stored[$0..<$1] || Set(page[$0..<$1]).count == 1
-        } && LogOverlay.shareCiphertext(page, stored, from: cipher.clearBytes(ofPage: number))
+        let places = zip(stride(from: 0, to: page.count, by: 8), stride(from: 8, through: page.count, by: 8))
+        let isRestLost =
+            isDestroyed || places.allSatisfy { page[$0..<$1] == stored[$0..<$1] || Set(page[$0..<$1]).count == 1 }
+        // All versions of the first page begin with the same bytes.
+        return isRestLost && LogOverlay.shareCiphertext(page, stored, from: cipher.clearBytes(ofPage: number))
     }
 
     private func authentic(_ number: Int64) throws(DatabaseError) -> [UInt8]? {

@@ -34,7 +34,7 @@ struct SalvageTests {
     }
 
     /// The first transaction, without the second one, would be older than the file.
-    @Test(arguments: ["whole", "page", "commit", "salts", "gap", "cut off"])
+    @Test(arguments: ["whole", "page", "commit", "salts", "gap", "noise", "checksum", "cut off"])
     func aLogThatIsInTheFile(damage: String) throws {
         var log = try makeLogThatIsInTheFile()
         let second = SalvageTests.start(ofFrame: 1)
@@ -43,6 +43,12 @@ struct SalvageTests {
         case "commit": log[SalvageTests.start(ofFrame: 2) + 24 + 100] ^= 1
         case "salts": log[second + 9] ^= 1
         case "gap": log.replaceSubrange(second..<(second + 4000), with: [UInt8](repeating: 0, count: 4000))
+        case "noise":
+            var generator = SeededGenerator(seed: 7)
+            for index in second..<(second + 2000) { log[index] = .random(in: 0...255, using: &generator) }
+        case "checksum":
+            log[SalvageTests.start(ofFrame: 0) + 18] ^= 1
+            log[second + 24 + 100] ^= 1
         case "cut off": log.removeLast(2000)
         default: break
         }
