@@ -279,6 +279,7 @@ struct LogDamage {
         var damaged: Frame?
         /// Whether the header of the frame before is neither of this log nor of an older one, as a power failure leaves them.
         var isLost = false
+        /// The same of any frame before.
         var isBehindLoss = false
         /// The pages since the damage or the last commit. Without its commit frame, no transaction has a page twice.
         var pages: Set<Int64> = []
@@ -333,19 +334,22 @@ struct LogDamage {
     private struct UnusedPage {
         let number: Int64
         let offset: Int64
-        /// Its frame, if its page may be damaged or that of an older log: a crash can leave the header of a frame without its page.
-        var frame: Frame?
+        /// The header of its frame and the checksum before that, if the page may be damaged or that of an older log: a crash can leave
+        /// the header of a frame without its page.
+        private let claim: (header: [UInt8], previousSum: LogChecksum)?
 
         init(number: Int64, offset: Int64, of frame: Frame? = nil) {
-            (self.number, self.offset, self.frame) = (number, offset, frame)
+            (self.number, self.offset) = (number, offset)
+            claim = frame.map { (Array($0.bytes[..<24]), $0.previousSum) }
         }
 
-        /// Whether the frame was written with this page, as its checksum tells.
-        func isPage(_ page: [UInt8], of frame: Frame) -> Bool {
-            var sum = frame.previousSum
-            sum.add(frame.bytes[..<8])
+        /// Whether the frame was written with this page, as its checksum tells; `nil` if the page in the log is known to be its own.
+        func isFrame(of page: [UInt8]) -> Bool? {
+            guard let (header, previousSum) = claim else { return nil }
+            var sum = previousSum
+            sum.add(header[..<8])
             sum.add(page[...])
-            return sum.bytes[...] == frame.bytes[16..<24]
+            return sum.bytes[...] == header[16..<24]
         }
     }
 
@@ -365,8 +369,8 @@ struct LogDamage {
             guard let bytes = try contents.bytes(at: page.offset, count: pageSize),
                 let stored = try store((page.number - 1) * Int64(pageSize), pageSize)
             else { continue }
-            if let frame = page.frame {
-                if page.isPage(stored, of: frame) { result.insert(page.number) }
+            if let isFrame = page.isFrame(of: stored) {
+                if isFrame { result.insert(page.number) }
                 continue
             }
             // The first page begins with what all its versions have.

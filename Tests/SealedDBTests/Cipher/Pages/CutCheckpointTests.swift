@@ -52,13 +52,7 @@ struct CutCheckpointTests {
         log[place > 0 ? 32 + index * Self.frameSize + place - 1 : -place] ^= 1
         try directory.write("db-wal", log)
         let store = try directory.bytes("db")
-        for isReadOnly in [true, false] {
-            var configuration = Configuration(key: try .testing(1))
-            configuration.isReadOnly = isReadOnly
-            let database = Database(path: directory.file("db"), configuration: configuration)
-            let error = #expect(throws: DatabaseError.self) { try database.openVerified() }
-            #expect(error?.reason == .damaged && error?.message.contains("older pages") == true, "\(error as Any)")
-        }
+        try expectNobodyOpens(directory.file("db"))
         for call: () throws -> Void in [
             {
                 let report = try IntegrityReport.verify(path: directory.file("db"), key: .testing(1), isDeep: true)
@@ -103,5 +97,16 @@ struct CutCheckpointTests {
             report.problems.contains { $0.contains("newest version of page \(pages[index]) ") },
             "\(report.problems)"
         )
+    }
+}
+
+/// Expects that a store is refused because SQLite would put older pages of its log in the place of newer ones.
+func expectNobodyOpens(_ path: String) throws {
+    for isReadOnly in [true, false] {
+        var configuration = Configuration(key: try .testing(1))
+        configuration.isReadOnly = isReadOnly
+        let database = Database(path: path, configuration: configuration)
+        let error = #expect(throws: DatabaseError.self) { try database.openVerified() }
+        #expect(error?.reason == .damaged && error?.message.contains("older pages") == true, "\(error as Any)")
     }
 }
