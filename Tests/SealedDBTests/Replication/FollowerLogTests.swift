@@ -109,7 +109,7 @@ struct FollowerLogTests {
     func anOldLogIsFoundAgain(_ step: Follower.Step?) throws {
         let log = URL(fileURLWithPath: replica.path + "-wal")
         let frames = try Data(contentsOf: log)
-        #expect(frames.count > LogPlace.headerSize)
+        #expect(frames.count > LogHeader.size)
         let reader = try replica.open()
         try reader.checkpoint(.truncate)
         reader.close()
@@ -170,10 +170,10 @@ struct FollowerLogTests {
         let error = #expect(throws: DatabaseError.self) { try replica.follow() }
         #expect(error?.reason == .noSpace)
         let status = try FileSystem.status(replica.path + "-wal")
-        #expect(Int64(status.st_size) == Int64(LogPlace.headerSize) + replica.follower!.report.logBytes)
+        #expect(Int64(status.st_size) == Int64(LogHeader.size) + replica.follower!.report.logBytes)
         try replica.endReading()
         #expect(throws: DatabaseError.self) { try replica.follow() }
-        #expect(try FileSystem.status(replica.path + "-wal").st_size <= LogPlace.headerSize)
+        #expect(try FileSystem.status(replica.path + "-wal").st_size <= LogHeader.size)
         try replica.check()
         try #require(replica.follower).atStep = { _ throws(DatabaseError) in }
         #expect(try replica.follow().commitCount == 1)

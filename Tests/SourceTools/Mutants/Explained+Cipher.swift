@@ -156,7 +156,7 @@ extension Explained {
             "the copy is synced more often than it need be"
         ),
         .init(
-            "SealedDB/Cipher/Pages/RollbackJournal.swift",
+            "SealedDB/Cipher/Logs/RollbackJournal.swift",
             "forEachSyncedPart",
             .bounds,
             "count > 0",
@@ -177,7 +177,7 @@ extension Explained {
             "it fails only while something of the connection is in use, and nothing is by then"
         ),
         .init(
-            "SealedDB/Cipher/Pages/LogDamage.swift",
+            "SealedDB/Cipher/Logs/LogDamage.swift",
             "requireOwnPages",
             .alwaysTrue,
             "number <= log.pageCount",

@@ -171,14 +171,14 @@ extension NamedMutant {
         ),
         .init(
             "the header of the second last commit of a log may be damaged",
-            "SealedDB/Cipher/Pages/LogDamage.swift",
+            "SealedDB/Cipher/Logs/LogTail.swift",
             .statement,
-            "if proven.pageCount > 0 { (isBehindCommit, isWhole) = (true, true) }",
+            "transactions.passCommit()",
             ""
         ),
         .init(
             "a torn transaction counts as one that was committed",
-            "SealedDB/Cipher/Pages/LogDamage.swift",
+            "SealedDB/Cipher/Logs/LogTail.swift",
             .expression,
             "proven.page <= proven.pageCount",
             "true"

@@ -3,35 +3,35 @@ extension NamedMutant {
     static let logs: [NamedMutant] = [
         .init(
             "a log without its header is dropped beside a part of it in the file",
-            "SealedDB/Cipher/Pages/LogDamage.swift",
+            "SealedDB/Cipher/Logs/LogDamage.swift",
             .expression,
-            "!inFile(pages, pageSize: pageSize, isOneEnough: true).isEmpty",
+            "!inFile(log.pages, pageSize: pageSize, isOneEnough: true).isEmpty",
             "false"
         ),
         .init(
             "a page of which the log's copy is damaged does not count as in the file",
-            "SealedDB/Cipher/Pages/LogDamage.swift",
+            "SealedDB/Cipher/Logs/LogDamage.swift",
             .expression,
             "isPart && LogOverlay.shareCiphertext(bytes, stored, from: clearCount)",
             "false"
         ),
         .init(
             "a page of which the log's number is damaged does not count as in the file",
-            "SealedDB/Cipher/Pages/LogDamage.swift",
+            "SealedDB/Cipher/Logs/LogTail.swift",
             .statement,
-            "unused.append(UnusedPage(number: proven.page, offset: frame.offset))",
+            "if isPossible(proven) { pages.append(UnusedPage(number: proven.page, offset: frame.offset)) }",
             ""
         ),
         .init(
             "an older page behind the header of a new frame counts as in the file",
-            "SealedDB/Cipher/Pages/LogDamage.swift",
+            "SealedDB/Cipher/Logs/LogTail.swift",
             .expression,
-            "sum.bytes[...] == header[16..<24]",
+            "previousSum.adding(header, page[...]).bytes[...] == header.checksum",
             "true"
         ),
         .init(
             "a recovery takes an older page behind the header of a new frame for newer than the log",
-            "SealedDB/Cipher/Recovery/SalvagedLogs.swift",
+            "SealedDB/Cipher/Recovery/SalvagedCheckpoint.swift",
             .expression,
             "page[$0..<$1] == stored[$0..<$1] || Set(page[$0..<$1]).count == 1",
             "true"
@@ -45,37 +45,37 @@ extension NamedMutant {
         ),
         .init(
             "zeros at the beginning of a log hide what follows",
-            "SealedDB/Cipher/Pages/LogDamage.swift",
+            "SealedDB/Cipher/Logs/HeadlessLog.swift",
             .expression,
-            "frame.page > 0",
+            "frame.header.page > 0",
             "true"
         ),
         .init(
             "what is no frame of the log ends a transaction",
-            "SealedDB/Cipher/Pages/LogDamage.swift",
+            "SealedDB/Cipher/Logs/LogTail.swift",
             .expression,
-            "!isBroken || isOfLog && frame.pageCount > 0",
-            "!isBroken || frame.pageCount > 0"
+            "!hasBegun || standing.isOfLog && commits",
+            "!hasBegun || commits"
         ),
         .init(
             "a recovery takes the older frames behind a log that began anew",
             "SealedDB/Cipher/Recovery/SalvagedLogs.swift",
             .expression,
-            "isProven || frame.salts == start.salts",
+            "isProven || header.salts == start.salts",
             "true"
         ),
         .init(
             "a recovery ends at a damaged page behind a damaged checksum",
-            "SealedDB/Cipher/Recovery/SalvagedLogs.swift",
+            "SealedDB/Cipher/Recovery/SalvagedFrames.swift",
             .expression,
-            "frame.salts == salts ? nil : false",
+            "frame.header.salts == salts ? nil : false",
             "false"
         ),
         .init(
             "a recovery from a log without codes undoes what the file has",
-            "SealedDB/Cipher/Pages/LogDamage.swift",
+            "SealedDB/Cipher/Logs/LogDamage.swift",
             .expression,
-            "damage.inFile(damage.frames().unused, pageSize: damage.pageSize)",
+            "damage.inFile(damage.tail().pages, pageSize: damage.header.pageSize)",
             "[]"
         ),
         .init(

@@ -75,7 +75,7 @@ extension NamedMutant {
         ),
         .init(
             "a log whose end is in the file already counts as one that was cut off",
-            "SealedDB/Cipher/Pages/LogDamage.swift",
+            "SealedDB/Cipher/Logs/LogDamage.swift",
             .statement,
             "if loss.isInFile { loss.count = max(loss.count, 1) }",
             ""
@@ -110,14 +110,14 @@ extension NamedMutant {
         ),
         .init(
             "a page that a transaction cannot have twice proves no commit",
-            "SealedDB/Cipher/Pages/LogDamage.swift",
+            "SealedDB/Cipher/Logs/LogTail.swift",
             .expression,
-            "!pages.insert(frame.page).inserted",
+            "!pages.insert(header.page).inserted",
             "false"
         ),
         .init(
             "a commit behind two destroyed frames is not counted",
-            "SealedDB/Cipher/Pages/LogDamage.swift",
+            "SealedDB/Cipher/Logs/LogTail.swift",
             .statement,
             "if isBehindGap { count += 1 }",
             ""
@@ -131,7 +131,7 @@ extension NamedMutant {
         ),
         .init(
             "recovery leaves out a journal beside a log",
-            "SealedDB/Cipher/Pages/LogOverlay.swift",
+            "SealedDB/Cipher/Logs/LogOverlay.swift",
             .statement,
             "both.journal = journal.map { [$0] } ?? []",
             ""

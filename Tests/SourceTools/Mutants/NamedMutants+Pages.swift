@@ -3,28 +3,28 @@ extension NamedMutant {
     static let pages: [NamedMutant] = [
         .init(
             "a frame of an earlier log is taken for one of this",
-            "SealedDB/Cipher/Pages/LogFollower.swift",
+            "SealedDB/Cipher/Logs/LogFollower.swift",
             .expression,
             "old.salts == new.salts",
             "true"
         ),
         .init(
             "frames are taken that the index does not have",
-            "SealedDB/Cipher/Pages/LogFollower.swift",
+            "SealedDB/Cipher/Logs/LogFollower.swift",
             .expression,
             "sum.bytes == new.checksum",
             "true"
         ),
         .init(
             "a log that was missed is not noticed",
-            "SealedDB/Cipher/Pages/LogFollower.swift",
+            "SealedDB/Cipher/Logs/LogFollower.swift",
             .expression,
             "new.changeCount &- changeCount > commitCount",
             "false"
         ),
         .init(
             "pages of a log that begins anew are read from it",
-            "SealedDB/Cipher/Pages/LogFollower.swift",
+            "SealedDB/Cipher/Logs/LogFollower.swift",
             .statement,
             "if new.isWholeInFile { offsets = [:] }",
             ""

@@ -218,14 +218,14 @@ extension NamedMutant {
     private static let siblings: [NamedMutant] = [
         .init(
             "a log's header is not looked at",
-            "SealedDB/Cipher/Pages/LogDamage.swift",
+            "SealedDB/Cipher/Logs/LogHeader.swift",
             .expression,
-            "headerSum(isBigEndian: magic & 1 == 1)[...] == header[24..<32]",
+            "computedChecksum(isBigEndian: isBigEndian).bytes[...] == checksum",
             "true"
         ),
         .init(
             "the end of the second last transaction may be damaged",
-            "SealedDB/Cipher/Pages/LogDamage.swift",
+            "SealedDB/Cipher/Logs/LogTail.swift",
             .expression,
             "count > 1 || isBehindCommit",
             "count > 1"
@@ -246,14 +246,14 @@ extension NamedMutant {
         ),
         .init(
             "records that would not be put back are not compared",
-            "SealedDB/Cipher/Pages/JournalDamage.swift",
+            "SealedDB/Cipher/Logs/JournalDamage.swift",
             .expression,
             "contents == cipher.contents(stored[...], number: number)",
             "true"
         ),
         .init(
             "a journal may cut the store off",
-            "SealedDB/Cipher/Pages/JournalDamage.swift",
+            "SealedDB/Cipher/Logs/JournalDamage.swift",
             .expression,
             "journal.originalPageCount < pageCount",
             "false"

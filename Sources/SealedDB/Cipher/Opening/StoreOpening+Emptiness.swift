@@ -39,7 +39,7 @@ extension StoreOpening {
     /// journal with a second hard link was left by a restore that was killed: it is safe under its other name.
     private static func logWithContents(of path: String) throws(DatabaseError) -> String? {
         let log = path + "-wal"
-        if let status = try FileSystem.statusIfPresent(log), status.st_size > WriteAheadLog.headerSize,
+        if let status = try FileSystem.statusIfPresent(log), status.st_size > LogHeader.size,
             status.st_nlink == 1
         {
             return log

@@ -134,9 +134,9 @@ struct JournalRecords {
     /// The record at this offset; `nil` if it was not written with the key.
     func record(at offset: Int64) throws(DatabaseError) -> (number: Int64, nonce: UInt32)? {
         guard let bytes = try bytes(at: offset, count: Int(recordSize)) else { return nil }
-        let number = LogOverlay.number(bytes[..<4])
+        let number = BigEndian.number(bytes[..<4])
         guard number > 0, try cipher.isAuthentic(bytes[4..<(4 + pageSize)], number: number) else { return nil }
-        let sum = UInt32(truncatingIfNeeded: LogOverlay.number(bytes[(4 + pageSize)...]))
+        let sum = UInt32(truncatingIfNeeded: BigEndian.number(bytes[(4 + pageSize)...]))
         return (number, sum &- RollbackJournal.checksum(ofPage: bytes[4..<(4 + pageSize)]))
     }
 }

@@ -47,8 +47,8 @@ final class Salvage {
 
     private func prepare(_ target: Connection) throws(DatabaseError) {
         try target.run("PRAGMA encoding = '\(encoding.pragma)'")
-        if let header = pages.header, LogOverlay.number(header[52..<56]) > 0 {
-            try target.run("PRAGMA auto_vacuum = \(LogOverlay.number(header[64..<68]) > 0 ? 2 : 1)")
+        if let header = pages.header, BigEndian.number(header[52..<56]) > 0 {
+            try target.run("PRAGMA auto_vacuum = \(BigEndian.number(header[64..<68]) > 0 ? 2 : 1)")
         }
         try target.run("PRAGMA foreign_keys = OFF")
         try target.run("PRAGMA ignore_check_constraints = ON")
@@ -61,7 +61,7 @@ final class Salvage {
     /// How texts are stored. If the header is lost, a page of the schema that nothing leads to tells it.
     private func textEncoding() throws(DatabaseError) -> SalvagedEncoding {
         if let header = pages.header {
-            return SalvagedEncoding(rawValue: LogOverlay.number(header[56..<60])) ?? .utf8
+            return SalvagedEncoding(rawValue: BigEndian.number(header[56..<60])) ?? .utf8
         }
         for encoding in [SalvagedEncoding.utf8, .utf16LittleEndian, .utf16BigEndian] {
             guard try !orphanedSchema(encoding, isTaken: false).isEmpty else { continue }
@@ -167,7 +167,7 @@ final class Salvage {
     private func setNumbers(_ target: Connection) throws(DatabaseError) {
         guard let header = pages.header else { return }
         for (pragma, offset) in [("user_version", 60), ("application_id", 68)] {
-            let value = Int32(truncatingIfNeeded: LogOverlay.number(header[offset..<offset + 4]))
+            let value = Int32(truncatingIfNeeded: BigEndian.number(header[offset..<offset + 4]))
             try target.run("PRAGMA \(pragma) = \(value)")
         }
     }

@@ -48,7 +48,7 @@ final class SalvagedPages {
         // SQLCipher may have reserved more bytes at first than it used later.
         if pageSize - Int(first[20]) >= 480 { usableSize = min(usableSize, pageSize - Int(first[20])) }
         // Old versions of SQLite do not update this count: it is valid only if the two change counters are equal.
-        let declared = LogOverlay.number(first[28..<32])
+        let declared = BigEndian.number(first[28..<32])
         // What a log or journal says is newer, or what is to be put back.
         if self.overlay == nil, first[24..<28] == first[92..<96], declared > 0 { declaredCount = declared }
         if declaredCount > count { problems.append("The file is cut off: it has \(count) of \(declaredCount) pages.") }

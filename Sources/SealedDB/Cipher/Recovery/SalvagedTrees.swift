@@ -135,7 +135,7 @@ final class SalvagedTrees {
                 let contents = try pages.contents(ofPage: number)
             else { return nil }
             links.insert(number)
-            next = LogOverlay.number(contents[..<4])
+            next = BigEndian.number(contents[..<4])
             bytes += contents[4..<min(pages.usableSize, 4 + payload.size - bytes.count)]
         }
         overflow.formUnion(links)
@@ -146,14 +146,14 @@ final class SalvagedTrees {
     private static func freePages(_ pages: SalvagedPages) throws(DatabaseError) -> Set<Int64> {
         var result: Set<Int64> = []
         guard let header = pages.header else { return [] }
-        var trunk = LogOverlay.number(header[32..<36])
+        var trunk = BigEndian.number(header[32..<36])
         while trunk > 0, result.insert(trunk).inserted, let contents = try pages.contents(ofPage: trunk) {
-            let count = min(LogOverlay.number(contents[4..<8]), Int64(pages.usableSize / 4 - 2))
+            let count = min(BigEndian.number(contents[4..<8]), Int64(pages.usableSize / 4 - 2))
             for index in 0..<Int(count) {
                 let offset = 8 + 4 * index
-                result.insert(LogOverlay.number(contents[offset..<offset + 4]))
+                result.insert(BigEndian.number(contents[offset..<offset + 4]))
             }
-            trunk = LogOverlay.number(contents[..<4])
+            trunk = BigEndian.number(contents[..<4])
         }
         return result
     }

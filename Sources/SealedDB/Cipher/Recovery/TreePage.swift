@@ -41,7 +41,7 @@ struct TreePage {
         let count = Int(page[start + 3]) << 8 | Int(page[start + 4])
         let headerSize = kind.isLeaf ? 8 : 12
         guard start + headerSize + 2 * count <= usableSize else { return nil }
-        if !kind.isLeaf { lastChild = LogOverlay.number(page[(start + 8)..<(start + 12)]) }
+        if !kind.isLeaf { lastChild = BigEndian.number(page[(start + 8)..<(start + 12)]) }
         cells.reserveCapacity(count)
         for index in 0..<count {
             let pointer = start + headerSize + 2 * index
@@ -106,7 +106,7 @@ struct ByteReader {
     }
 
     /// A number in big-endian order.
-    mutating func number(_ count: Int) -> Int64? { bytes(count).map { LogOverlay.number($0) } }
+    mutating func number(_ count: Int) -> Int64? { bytes(count).map { BigEndian.number($0) } }
 
     /// <https://www.sqlite.org/fileformat.html#varint>
     mutating func varint() -> Int64? {

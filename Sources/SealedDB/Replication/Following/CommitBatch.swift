@@ -87,7 +87,7 @@ struct CommitBatch {
         (end, waitingBytes) = (place(last), behind)
     }
 
-    private var frameSize: Int64 { Int64(LogPlace.frameHeaderSize + pageSize) }
+    private var frameSize: Int64 { Int64(LogFrameHeader.size + pageSize) }
 
     private static func changed(_ generation: Int64, _ sequence: Int64) -> DatabaseError {
         .damagedObject(
@@ -117,7 +117,7 @@ struct CommitBatch {
             for number in (first + 1)...last {
                 let offset = header.offset + Int(number - header.log.frame - 1) * size
                 let frame = segment.bytes[offset..<(offset + size)]
-                try add(FrameScan.page(frame), frame.dropFirst(LogPlace.frameHeaderSize))
+                try add(LogFrameHeader(frame).page, frame.dropFirst(LogFrameHeader.size))
             }
         }
     }

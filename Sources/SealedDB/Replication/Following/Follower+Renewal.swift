@@ -202,6 +202,6 @@ extension Follower {
 
     private func requireEmptyLog() throws(DatabaseError) {
         guard let status = try FileSystem.statusIfPresent(path + "-wal") else { return }
-        guard status.st_size <= LogPlace.headerSize else { throw changed() }
+        guard status.st_size <= LogHeader.size else { throw changed() }
     }
 }

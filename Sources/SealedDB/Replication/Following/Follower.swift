@@ -183,7 +183,7 @@ package final class Follower {
 
     private var logBytes: Int64 {
         guard let state else { return 0 }
-        return state.done.frameCount * Int64(state.identity.pageSize + LogPlace.frameHeaderSize)
+        return state.done.frameCount * Int64(state.identity.pageSize + LogFrameHeader.size)
     }
 
     private func open(_ progress: ((KeyRotation.Progress) throws -> Void)?) throws(DatabaseError) {

@@ -14,19 +14,15 @@ struct ReplicaLog {
         pageSize = keyless.pageSize
     }
 
-    private var frameSize: Int { LogPlace.frameHeaderSize + pageSize }
+    private var frameSize: Int { LogFrameHeader.size + pageSize }
 
     /// The beginning of a log that no other one has.
     static func newHeader(pageSize: Int) throws(DatabaseError) -> [UInt8] {
-        func bytes(_ number: UInt32) -> [UInt8] { (0..<4).map { UInt8(truncatingIfNeeded: number >> (24 - 8 * $0)) } }
         let name = try FileSystem.randomName()
         guard let salts = ObjectText.bytes(hex: name), salts.count == LogPlace.checksumSize else {
             throw .notAllowed("\(name) is no number.")
         }
-        let start = bytes(0x377f_0682) + bytes(3_007_000) + bytes(UInt32(pageSize)) + bytes(0) + salts
-        var sum = LogChecksum(isBigEndian: false)
-        sum.add(start[...])
-        return start + sum.bytes
+        return LogHeader.bytes(pageSize: pageSize, salts: salts)
     }
 
     /// Goes through frames, each of which gets the checksum of all before it.
@@ -57,9 +53,7 @@ struct ReplicaLog {
         mutating func release(pageCount: Int64) throws(DatabaseError) {
             guard let (page, bytes) = held else { return }
             held = nil
-            let start = [page, pageCount].flatMap { number in
-                (0..<4).map { UInt8(truncatingIfNeeded: number >> (24 - 8 * $0)) }
-            }
+            let start = [page, pageCount].flatMap { BigEndian.bytes(UInt32($0)) }
             sum.add(start[...])
             sum.add(bytes)
             pages.append(UInt32(page))
@@ -117,7 +111,7 @@ struct ReplicaLog {
             guard try isEnd(position) else { return nil }
             if let header = plan.header { try keyless.write(header, at: 0) }
             var buffer: [UInt8] = []
-            var offset = Int64(LogPlace.headerSize) + done.frameCount * Int64(frameSize)
+            var offset = Int64(LogHeader.size) + done.frameCount * Int64(frameSize)
             func flush() throws(DatabaseError) {
                 try keyless.write(buffer, at: offset)
                 offset += Int64(buffer.count)
@@ -154,19 +148,19 @@ struct ReplicaLog {
     /// Sees to it that nobody finds frames behind the end of the log, as those of a transaction that was not told, or of the log
     /// before: whoever opens the log first would take them for a part of it. For ``KeylessLog/whileNobodyWrites(_:)``.
     func discardRest(after frameCount: Int64) throws(DatabaseError) {
-        let end = Int64(LogPlace.headerSize) + frameCount * Int64(frameSize)
+        let end = Int64(LogHeader.size) + frameCount * Int64(frameSize)
         guard try keyless.size() > end else { return }
         if frameCount == 0 {
             try keyless.write(ReplicaLog.newHeader(pageSize: pageSize), at: 0)
         } else {
-            try keyless.write([UInt8](repeating: 0, count: LogPlace.frameHeaderSize), at: end)
+            try keyless.write([UInt8](repeating: 0, count: LogFrameHeader.size), at: end)
         }
         try keyless.synchronize()
     }
 
     /// Gives back the room of frames behind the end of the log. For ``KeylessLog/whileNobodyWrites(_:)``.
     func cutOff(after frameCount: Int64) throws(DatabaseError) {
-        let end = Int64(LogPlace.headerSize) + frameCount * Int64(frameSize)
+        let end = Int64(LogHeader.size) + frameCount * Int64(frameSize)
         if try keyless.size() > end { try keyless.truncate(to: end) }
     }
 

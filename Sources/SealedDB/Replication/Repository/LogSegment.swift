@@ -32,7 +32,7 @@ struct LogSegment: Sendable {
     /// One without frames has less than half of it.
     static let mostBytesWithoutFrames: Int64 = 4096
 
-    var frameSize: Int { LogPlace.frameHeaderSize + pageSize }
+    var frameSize: Int { LogFrameHeader.size + pageSize }
     var frameCount: Int64 { Int64(frames.count / frameSize) }
     /// Where the frames end.
     var end: LogPlace { LogPlace(header: log.header, frame: log.frame + frameCount, checksum: lastChecksum) }
@@ -120,7 +120,7 @@ struct LogSegment: Sendable {
     /// Checks the frames of a whole segment: their digest, their salts, their checksums, and where transactions end.
     /// - Throws: ``DatabaseError/Reason/damaged``.
     static func check(_ header: Outline, _ bytes: [UInt8], named name: ObjectName) throws(DatabaseError) {
-        let frameSize = LogPlace.frameHeaderSize + header.pageSize
+        let frameSize = LogFrameHeader.size + header.pageSize
         let frames = bytes[header.offset...]
         guard frames.count == Int(header.frameCount) * frameSize, try ObjectDigest.of(frames) == header.framesDigest
         else { throw .damagedObject(name.text, "its frames are not those that were written") }
@@ -137,14 +137,14 @@ struct LogSegment: Sendable {
 
 /// Goes through frames of a log and checks that each follows the one before.
 struct FrameScan {
-    private let header: [UInt8]
+    private let header: LogHeader
     private let frameSize: Int
     private var sum: LogChecksum
 
     init(_ header: [UInt8], after checksum: [UInt8], pageSize: Int) {
-        self.header = header
-        frameSize = LogPlace.frameHeaderSize + pageSize
-        sum = LogChecksum(isBigEndian: LogPlace.isBigEndian(header), after: checksum[...])
+        self.header = LogHeader(header)
+        frameSize = LogFrameHeader.size + pageSize
+        sum = LogChecksum(isBigEndian: self.header.isBigEndian, after: checksum[...])
     }
 
     /// That of the last frame.
@@ -160,20 +160,12 @@ struct FrameScan {
         for start in stride(from: frames.startIndex, to: frames.endIndex, by: frameSize) {
             let frame = frames[start..<(start + frameSize)]
             number += 1
-            sum.add(frame[start..<(start + 8)])
-            sum.add(frame[(start + LogPlace.frameHeaderSize)...])
-            guard FrameScan.page(frame) > 0, frame[(start + 8)..<(start + 16)] == header[16..<24],
-                frame[(start + 16)..<(start + 24)] == sum.bytes[...]
+            let frameHeader = LogFrameHeader(frame)
+            sum = sum.adding(frameHeader, frame.dropFirst(LogFrameHeader.size))
+            guard frameHeader.page > 0, frameHeader.salts == header.salts, frameHeader.checksum == sum.bytes[...]
             else { return nil }
-            let count = FrameScan.pageCount(frame)
-            if count > 0 { ends.append((number, count)) }
+            if frameHeader.pageCount > 0 { ends.append((number, frameHeader.pageCount)) }
         }
         return ends
     }
-
-    /// The number of the page that a frame holds.
-    static func page(_ frame: ArraySlice<UInt8>) -> Int64 { LogOverlay.number(frame.prefix(4)) }
-
-    /// The pages of the store after the transaction that a frame ends; 0 if it ends none.
-    static func pageCount(_ frame: ArraySlice<UInt8>) -> Int64 { LogOverlay.number(frame.dropFirst(4).prefix(4)) }
 }

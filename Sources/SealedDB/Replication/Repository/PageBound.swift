@@ -19,11 +19,11 @@ struct PageBound {
     /// Goes through frames that follow one another.
     /// - Returns: false if a transaction ends with more pages than there can be.
     mutating func read(_ frames: ArraySlice<UInt8>, pageSize: Int) -> Bool {
-        let frameSize = LogPlace.frameHeaderSize + pageSize
+        let frameSize = LogFrameHeader.size + pageSize
         for start in stride(from: frames.startIndex, to: frames.endIndex, by: frameSize) {
             frameCount += 1
-            lastPage = max(lastPage, FrameScan.page(frames[start...]))
-            let count = FrameScan.pageCount(frames[start...])
+            lastPage = max(lastPage, LogFrameHeader(frames[start...]).page)
+            let count = LogFrameHeader(frames[start...]).pageCount
             guard count > 0 else { continue }
             guard count <= max(pageCount, min(lastPage, pageCount + frameCount + 1)) else { return false }
             pageCount = max(pageCount, count)

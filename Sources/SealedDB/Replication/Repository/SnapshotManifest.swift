@@ -132,8 +132,6 @@ struct LogPlace: Sendable, Equatable {
     /// The checksum of all of these, as it stands in the last of them, or in the header.
     var checksum: [UInt8]
 
-    static let headerSize = 32
-    static let frameHeaderSize = 24
     static let checksumSize = 8
 
     static let none = LogPlace(header: nil, frame: 0, checksum: [UInt8](repeating: 0, count: checksumSize))
@@ -149,16 +147,11 @@ struct LogPlace: Sendable, Equatable {
 
     var salts: ArraySlice<UInt8>? { header?[16..<24] }
 
-    static func isBigEndian(_ header: [UInt8]) -> Bool { header[3] & 1 == 1 }
-
     /// Whether these 32 bytes begin a log with pages of this size. <https://www.sqlite.org/walformat.html>
     static func isHeader(_ bytes: [UInt8], pageSize: Int) -> Bool {
-        guard bytes.count == headerSize, bytes[..<3] == [0x37, 0x7f, 0x06], [0x82, 0x83].contains(bytes[3]),
-            LogOverlay.number(bytes[8..<12]) == Int64(pageSize)
-        else { return false }
-        var sum = LogChecksum(isBigEndian: isBigEndian(bytes))
-        sum.add(bytes[..<24])
-        return sum.bytes[...] == bytes[24..<32]
+        guard bytes.count == LogHeader.size else { return false }
+        let header = LogHeader(bytes)
+        return header.isWhole && header.pageSize == pageSize
     }
 
     // MARK: Text

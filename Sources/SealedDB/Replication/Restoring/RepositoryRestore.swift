@@ -258,7 +258,7 @@ public struct RepositoryRestore: Sendable {
         }
         // The objects are read again, and may be others now.
         var chain = plan.chain
-        let frameSize = LogPlace.frameHeaderSize + pageSize
+        let frameSize = LogFrameHeader.size + pageSize
         while chain.sequence < plan.lastSegment {
             let (header, bytes) = try place.reading { () throws(DatabaseError) in try chain.nextWithBytes(reader) }
             var commits = header.commits[...]
@@ -267,7 +267,7 @@ public struct RepositoryRestore: Sendable {
                 if chain.sequence == plan.lastSegment, number > plan.lastFrame { break }
                 let start = header.offset + Int(index) * frameSize
                 let frame = bytes[start..<(start + frameSize)]
-                try file.write(frame.dropFirst(LogPlace.frameHeaderSize), at: FrameScan.page(frame))
+                try file.write(frame.dropFirst(LogFrameHeader.size), at: LogFrameHeader(frame).page)
                 if let commit = commits.first, commit.frame == number {
                     guard commit.pageCount <= plan.mostPages else {
                         let name = ObjectName.segment(generation: manifest.generation, sequence: chain.sequence)

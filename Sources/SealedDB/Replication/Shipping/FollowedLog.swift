@@ -42,12 +42,12 @@ struct FollowedLog {
         return try !contents.isSameFile(as: named)
     }
 
-    private var frameSize: Int { LogPlace.frameHeaderSize + pageSize }
+    private var frameSize: Int { LogFrameHeader.size + pageSize }
 
     /// The beginning of the log that a position lies in; `nil` if there is none, or if it has begun anew since.
     mutating func header(of position: LogPosition) throws(DatabaseError) -> [UInt8]? {
         try open()
-        guard let header = try contents?.bytes(at: 0, count: LogPlace.headerSize),
+        guard let header = try contents?.bytes(at: 0, count: LogHeader.size),
             LogPlace.isHeader(header, pageSize: pageSize), header[16..<24] == position.salts[...]
         else { return nil }
         return header
@@ -87,7 +87,7 @@ struct FollowedLog {
         }
         if place.frame > 0 {
             let offset = self.offset(ofFrame: place.frame - 1)
-            guard let last = try contents?.bytes(at: offset, count: LogPlace.frameHeaderSize),
+            guard let last = try contents?.bytes(at: offset, count: LogFrameHeader.size),
                 last[8..<16] == header[16..<24], last[16..<24] == place.checksum[...]
             else { return nil }
         } else if place.checksum[...] != header[24..<32] {
@@ -98,7 +98,7 @@ struct FollowedLog {
         return range
     }
 
-    private func offset(ofFrame index: Int64) -> Int64 { Int64(LogPlace.headerSize) + index * Int64(frameSize) }
+    private func offset(ofFrame index: Int64) -> Int64 { Int64(LogHeader.size) + index * Int64(frameSize) }
 
     /// How many transactions end in these frames; `nil` if they are not whole, or not those that the index has.
     private func commitCount(_ range: Rest, _ checksum: [UInt8]) throws(DatabaseError) -> Int? {
@@ -146,10 +146,10 @@ struct FollowedLog {
         var offsets: [Int64: Int64] = [:]
         for index in 0..<position.frameCount {
             let offset = offset(ofFrame: index)
-            guard let header = try contents.bytes(at: offset, count: LogPlace.frameHeaderSize),
+            guard let header = try contents.bytes(at: offset, count: LogFrameHeader.size),
                 header[8..<16] == position.salts[...]
             else { throw FollowedLog.damaged }
-            offsets[FrameScan.page(header[...])] = offset + Int64(LogPlace.frameHeaderSize)
+            offsets[LogFrameHeader(header[...]).page] = offset + Int64(LogFrameHeader.size)
         }
         return LogOverlay(pageSize: pageSize, pageCount: pageCount, offsets: offsets, contents: contents)
     }

@@ -316,14 +316,14 @@ package final class Replicator {
     /// The bytes of the store's log.
     package var logBytes: Int64 {
         guard let reading else { return 0 }
-        return reading.position.frameCount * Int64(reading.pageSize + LogPlace.frameHeaderSize)
+        return reading.position.frameCount * Int64(reading.pageSize + LogFrameHeader.size)
     }
 
     /// The bytes of the log that are not in the repository; `nil` if it is not known which these are.
     func unshippedBytes() -> Int64? {
         // It is told for people, so an error counts as not known.
         guard let reading, tail != nil, let end = try? reading.current.logPosition() else { return nil }
-        let frameSize = Int64(reading.pageSize + LogPlace.frameHeaderSize)
+        let frameSize = Int64(reading.pageSize + LogFrameHeader.size)
         let read = reading.blocks.reduce(0) { $0 + Int64($1.frames.count) }
         let looked = end.salts == reading.position.salts ? reading.position.frameCount : 0
         return read + ((reading.pending?.count ?? 0) + max(0, end.frameCount - looked)) * frameSize
@@ -440,11 +440,11 @@ package final class Replicator {
     /// What stands in the log and was not written with the store's key is not shipped as if it were sound.
     private func requireAuthentic(_ frames: [UInt8], _ open: FollowedStore) throws(DatabaseError) {
         guard settings.parameters.usesHMAC else { return }
-        let frameSize = LogPlace.frameHeaderSize + open.pageSize
+        let frameSize = LogFrameHeader.size + open.pageSize
         for start in stride(from: 0, to: frames.count, by: frameSize) {
             let frame = frames[start..<(start + frameSize)]
-            let page = FrameScan.page(frame)
-            if try open.cipher.isAuthentic(frame.dropFirst(LogPlace.frameHeaderSize), number: page) { continue }
+            let page = LogFrameHeader(frame).page
+            if try open.cipher.isAuthentic(frame.dropFirst(LogFrameHeader.size), number: page) { continue }
             throw DatabaseError(
                 extendedCode: SQLITE_CORRUPT,
                 reason: .damaged,

@@ -93,7 +93,7 @@ struct UnwrittenPagesTests {
         let page = try connection.fileBytes(count: Self.size)
         let cipher = try PageScan(connection: connection, key: .testing(1), settings: .init()).pageCipher()
         let header = try #require(try cipher.contents(page[...], number: 1))
-        return LogOverlay.number(header[16..<20])
+        return BigEndian.number(header[16..<20])
     }
 
     private func verify(_ name: String = "db", key: UInt8 = 1) throws -> IntegrityReport {

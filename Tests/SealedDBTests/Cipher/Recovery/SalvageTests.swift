@@ -117,7 +117,7 @@ struct SalvageTests {
         try directory.keep("db", "db-wal", of: database)
         var log = try [UInt8](directory.bytes("db-wal"))
         let starts = stride(from: 32, to: log.count, by: SalvageTests.frameSize)
-        let last = try #require(Array(starts).last { LogOverlay.number(log[$0...].prefix(4)) == 1 })
+        let last = try #require(Array(starts).last { BigEndian.number(log[$0...].prefix(4)) == 1 })
         log[last + 24 + 2000] ^= 1
         try directory.write("db-wal", log)
         let saved = try recovered()

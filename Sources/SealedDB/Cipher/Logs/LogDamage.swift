@@ -11,7 +11,7 @@
 struct LogDamage {
     private let path: String
     private let contents: FileReader
-    private let header: [UInt8]
+    private let header: LogHeader
     private let connection: Connection?
 
     /// How many committed transactions SQLite would drop. Also 0 while somebody uses the store: that connection knows
@@ -39,9 +39,9 @@ struct LogDamage {
     /// What is lost, or nothing if somebody has begun the log anew meanwhile.
     private func unchangedLoss() throws(DatabaseError) -> Loss {
         var loss: Loss
-        if isHeaderWhole {
-            let (count, unused) = try frames()
-            loss = (count, try !inFile(unused, pageSize: pageSize, isOneEnough: true).isEmpty)
+        if header.isWhole {
+            let tail = try tail()
+            loss = (tail.lostCount, try !inFile(tail.pages, pageSize: header.pageSize, isOneEnough: true).isEmpty)
         } else {
             loss = try transactionsBehindHeader()
         }
@@ -60,9 +60,7 @@ struct LogDamage {
 
     /// - Returns: `nil` if there is no log.
     private init?(_ path: String, _ connection: Connection?) throws(DatabaseError) {
-        guard let contents = try FileReader(path + "-wal"), let header = try contents.bytes(at: 0, count: 32) else {
-            return nil
-        }
+        guard let contents = try FileReader(path + "-wal"), let header = try LogHeader(of: contents) else { return nil }
         (self.path, self.contents, self.header, self.connection) = (path, contents, header, connection)
     }
 
@@ -179,178 +177,27 @@ struct LogDamage {
 
     /// The header that the log has now. A process that this one cannot see, such as one in another container, may
     /// restart the log while it is read. The header then has other salts.
-    private static func currentHeader(_ path: String) throws(DatabaseError) -> [UInt8]? {
-        try FileReader(path + "-wal")?.bytes(at: 0, count: 32)
-    }
-
-    private static func isMagic(_ number: Int64) -> Bool { number == 0x377f_0682 || number == 0x377f_0683 }
-    private static let pageSizes = (9...16).map { 1 << $0 }
-
-    private var magic: Int64 { LogOverlay.number(header[..<4]) }
-    private var pageSize: Int { Int(LogOverlay.number(header[8..<12])) }
-
-    private var isHeaderWhole: Bool {
-        guard LogDamage.isMagic(magic), LogDamage.pageSizes.contains(pageSize) else { return false }
-        return headerSum(isBigEndian: magic & 1 == 1)[...] == header[24..<32]
-    }
-
-    private func headerSum(isBigEndian: Bool) -> [UInt8] {
-        var sum = LogChecksum(isBigEndian: isBigEndian)
-        sum.add(header[..<24])
-        return sum.bytes
+    private static func currentHeader(_ path: String) throws(DatabaseError) -> LogHeader? {
+        try FileReader(path + "-wal").flatMap { contents throws(DatabaseError) in try LogHeader(of: contents) }
     }
 
     // MARK: Frames
 
-    private struct Frame {
-        let offset: Int64
-        let page: Int64
-        /// Number of pages of the database after the transaction that this frame commits; 0 if it commits none.
-        let pageCount: Int64
-        let salts: [UInt8]
-        /// Whether its checksum continues that of the previous frame or, for the first frame, that of the header.
-        let followsPrevious: Bool
-        /// The checksum that it should continue.
-        let previousSum: LogChecksum
-        /// All of it, with its header.
-        let bytes: [UInt8]
-
-        /// What its header was by its checksum, if only its numbers are damaged.
-        var provenByItself: ProvenFrame {
-            let own = LogChecksum(isBigEndian: previousSum.isBigEndian, after: bytes[16..<24])
-            return ProvenFrame(between: previousSum, bytes[24...], own)
-        }
-
-        /// What its header was by the frame behind it, if that one is whole.
-        func proven(by next: Frame) -> ProvenFrame {
-            ProvenFrame(between: previousSum, bytes[24...], next: next.bytes[...])
-        }
+    /// What stands behind the end of the log.
+    private func tail() throws(DatabaseError) -> LogTail {
+        var tail = LogTail(ofLogWith: header.salts, limit: try largestPageCount())
+        try chain(pageSize: header.pageSize, isBigEndian: header.isBigEndian).forEachFrame { tail.append($0) }
+        return tail
     }
 
-    private func forEachFrame(
-        pageSize: Int,
-        isBigEndian: Bool,
-        _ body: (Frame) throws(DatabaseError) -> Void
-    ) throws(DatabaseError) {
-        // If the header was changed, either its checksum or the bytes before that were changed: try both sums.
-        var sums = [Array(header[24..<32]), headerSum(isBigEndian: isBigEndian)]
-        var offset: Int64 = 32
-        while let bytes = try contents.bytes(at: offset, count: 24 + pageSize) {
-            let computed = sums.map { previous in
-                var sum = LogChecksum(isBigEndian: isBigEndian, after: previous[...])
-                sum.add(bytes[..<8])
-                sum.add(bytes[24...])
-                return sum.bytes
-            }
-            let followsPrevious = computed.contains { $0[...] == bytes[16..<24] }
-            try body(
-                Frame(
-                    offset: offset + 24,
-                    page: LogOverlay.number(bytes[..<4]),
-                    pageCount: LogOverlay.number(bytes[4..<8]),
-                    salts: Array(bytes[8..<16]),
-                    followsPrevious: followsPrevious,
-                    previousSum: LogChecksum(isBigEndian: isBigEndian, after: sums[0][...]),
-                    bytes: bytes
-                )
-            )
-            // The checksum of this one may be what is damaged.
-            sums = [Array(bytes[16..<24])] + (followsPrevious ? [] : computed.prefix(1))
-            offset += Int64(bytes.count)
-        }
+    private func chain(pageSize: Int, isBigEndian: Bool) -> LogChain {
+        LogChain(contents: contents, header: header, pageSize: pageSize, isBigEndian: isBigEndian)
     }
 
-    /// Counts the commits in whole frames after a damaged one. A frame whose checksum continues that of the previous
-    /// frame is as it was written. A single commit after a damaged frame may end that frame's own transaction, which a
-    /// power failure tore: where commits are synced, it was not acknowledged. If the damaged frame itself commits a
-    /// transaction, a commit after it belongs to another one. If its header is damaged, the frame behind it proves that. Where the next
-    /// header is gone, too, the frame behind that one follows nothing, but has the salts of the log.
-    /// - Returns: their number, and the pages that stand behind the end of the log.
-    private func frames() throws(DatabaseError) -> (count: Int, unused: [UnusedPage]) {
-        var count = 0
-        var isBroken = false
-        var isBehindCommit = false
-        var isBehindGap = false
-        /// The frames of the log that SQLite does not use.
-        var unused: [UnusedPage] = []
-        /// Whether the frame before is of this log. Those of an older one continue each other's checksums, too.
-        var followsLog = true
-        /// The frame before, if it is not as it was written.
-        var damaged: Frame?
-        /// Whether the header of the frame before is neither of this log nor of an older one, as a power failure leaves them.
-        var isLost = false
-        /// The same of any frame before.
-        var isBehindLoss = false
-        /// The pages since the damage or the last commit. Without its commit frame, no transaction has a page twice.
-        var pages: Set<Int64> = []
-        let limit = try largestPageCount()
-        try forEachFrame(pageSize: pageSize, isBigEndian: magic & 1 == 1) { frame in
-            // Frames with other salts are from before the log was restarted.
-            let isOfLog = frame.salts[...] == header[16..<24]
-            var isWhole = isOfLog && frame.followsPrevious
-            let isBehindLost = isLost
-            if isOfLog, let damaged {
-                let proven = damaged.proven(by: frame)
-                if LogDamage.isPossible(proven, limit: limit) {
-                    unused.append(UnusedPage(number: proven.page, offset: damaged.offset))
-                    // The frame behind it is whole, too, or it would prove nothing.
-                    if proven.pageCount > 0 { (isBehindCommit, isWhole) = (true, true) }
-                }
-            }
-            damaged = isWhole ? nil : frame
-            isLost = !isOfLog && !LogOverlay.mayBeOlder(Array(frame.bytes[..<24]), thanLogOf: header[16..<24])
-            isBehindLoss = isBehindLoss || isLost
-            // What a crash has left behind the end of a log may have the pages that stand before it.
-            if !isBroken || isOfLog && frame.pageCount > 0 { pages = [] }
-            if isOfLog, frame.pageCount == 0, !pages.insert(frame.page).inserted, isBehindLoss { isBehindCommit = true }
-            if !isWhole {
-                isBroken = true
-                if !isOfLog {
-                    isBehindGap = isBehindCommit
-                } else if frame.pageCount > 0 {
-                    if isBehindGap { count += 1 }
-                    isBehindCommit = true
-                }
-            } else if isBroken, frame.pageCount > 0 {
-                count += 1
-            }
-            let hasOtherSalts = !isOfLog && followsLog && frame.followsPrevious
-            followsLog = isOfLog || hasOtherSalts
-            if isWhole || hasOtherSalts || isOfLog && isBehindLost {
-                unused.append(UnusedPage(number: frame.page, offset: frame.offset))
-            } else if isOfLog {
-                unused.append(UnusedPage(number: frame.page, offset: frame.offset, of: frame))
-                let proven = frame.provenByItself
-                if LogDamage.isPossible(proven, limit: limit) {
-                    unused.append(UnusedPage(number: proven.page, offset: frame.offset))
-                }
-            }
-            if !isBroken, frame.pageCount > 0 { unused = [] }
-        }
-        return (count > 1 || isBehindCommit ? count : 0, unused)
-    }
-
-    /// A page of a frame that SQLite does not use.
-    private struct UnusedPage {
-        let number: Int64
-        let offset: Int64
-        /// The header of its frame and the checksum before that, if the page may be damaged or that of an older log: a crash can leave
-        /// the header of a frame without its page.
-        private let claim: (header: [UInt8], previousSum: LogChecksum)?
-
-        init(number: Int64, offset: Int64, of frame: Frame? = nil) {
-            (self.number, self.offset) = (number, offset)
-            claim = frame.map { (Array($0.bytes[..<24]), $0.previousSum) }
-        }
-
-        /// Whether the frame was written with this page, as its checksum tells; `nil` if the page in the log is known to be its own.
-        func isFrame(of page: [UInt8]) -> Bool? {
-            guard let (header, previousSum) = claim else { return nil }
-            var sum = previousSum
-            sum.add(header[..<8])
-            sum.add(page[...])
-            return sum.bytes[...] == header[16..<24]
-        }
+    /// More pages than in the file and in the log the database never had since the log began.
+    private func largestPageCount() throws(DatabaseError) -> Int64 {
+        let fileSize = try FileSystem.statusIfPresent(path)?.st_size ?? 0
+        return (Int64(fileSize) + (try contents.size())) / Int64(header.pageSize) + 1
     }
 
     /// Those of which the file has a part, as only a checkpoint can have written it. That of the file may be cut off.
@@ -388,21 +235,8 @@ struct LogDamage {
         inFileOfStore path: String,
         openIn connection: Connection
     ) throws(DatabaseError) -> Set<Int64> {
-        guard let damage = try LogDamage(path, connection), damage.isHeaderWhole else { return [] }
-        return try damage.inFile(damage.frames().unused, pageSize: damage.pageSize)
-    }
-
-    /// Whether a frame may have had these numbers. What stands behind the end of a log, and does not continue it, gives numbers that
-    /// no frame has: SQLite writes no page behind the end of the database with a commit.
-    private static func isPossible(_ proven: ProvenFrame, limit: Int64) -> Bool {
-        guard proven.page > 0, proven.page <= limit else { return false }
-        return proven.pageCount == 0 || proven.page <= proven.pageCount && proven.pageCount <= limit
-    }
-
-    /// More pages than in the file and in the log the database never had since the log began.
-    private func largestPageCount() throws(DatabaseError) -> Int64 {
-        let fileSize = try FileSystem.statusIfPresent(path)?.st_size ?? 0
-        return (Int64(fileSize) + (try contents.size())) / Int64(pageSize) + 1
+        guard let damage = try LogDamage(path, connection), damage.header.isWhole else { return [] }
+        return try damage.inFile(damage.tail().pages, pageSize: damage.header.pageSize)
     }
 
     /// Counts the commits in the frames after a damaged header. The header's values are unknown, so all page sizes and
@@ -410,36 +244,13 @@ struct LogDamage {
     /// earlier frames are already in the file. So are those that an older log has left behind the frames of this one.
     /// - Returns: their number, and whether the file has some of their pages, but not all newest ones.
     private func transactionsBehindHeader() throws(DatabaseError) -> Loss {
-        for pageSize in LogDamage.pageSizes {
+        for pageSize in LogHeader.pageSizes {
             for isBigEndian in [false, true] {
-                var count = 0
-                var (pending, committed): ([Int64: Int64], [Int64: Int64]) = ([:], [:])
-                var pageCount: Int64 = 0
-                var salts: [UInt8]?
-                var (hasEnded, followsLog) = (false, true)
-                var pages: [UnusedPage] = []
-                try forEachFrame(pageSize: pageSize, isBigEndian: isBigEndian) { frame in
-                    // Zeros continue a header of zeros.
-                    guard frame.page > 0, frame.followsPrevious, !hasEnded else {
-                        followsLog = false
-                        return pending = [:]
-                    }
-                    // One that continues the log is of it, whatever its salts.
-                    hasEnded = !followsLog && frame.salts != salts ?? frame.salts
-                    guard !hasEnded else { return }
-                    (salts, followsLog) = (frame.salts, true)
-                    pending[frame.page] = frame.offset
-                    pages.append(UnusedPage(number: frame.page, offset: frame.offset))
-                    guard frame.pageCount > 0 else { return }
-                    count += 1
-                    pageCount = frame.pageCount
-                    committed.merge(pending) { $1 }
-                    pending = [:]
-                }
-                let lasting = committed.filter { $0.key > 0 && $0.key <= pageCount }
-                if count > 0, try !areInFile(lasting, pageSize: pageSize) {
-                    let isInFile = try !inFile(pages, pageSize: pageSize, isOneEnough: true).isEmpty
-                    return (count, isInFile)
+                var log = HeadlessLog()
+                try chain(pageSize: pageSize, isBigEndian: isBigEndian).forEachFrame { log.append($0) }
+                if log.commitCount > 0, try !areInFile(log.newest, pageSize: pageSize) {
+                    let isInFile = try !inFile(log.pages, pageSize: pageSize, isOneEnough: true).isEmpty
+                    return (log.commitCount, isInFile)
                 }
             }
         }
@@ -450,9 +261,9 @@ struct LogDamage {
     /// - Parameter pages: the offset of each page's bytes in the log, by page number.
     private func areInFile(_ pages: [Int64: Int64], pageSize: Int) throws(DatabaseError) -> Bool {
         guard let store = try storedBytes() else { return false }
-        for (page, number) in pages {
-            let stored = try store((page - 1) * Int64(pageSize), pageSize)
-            guard try contents.bytes(at: number, count: pageSize) == stored else { return false }
+        for (number, offset) in pages {
+            let stored = try store((number - 1) * Int64(pageSize), pageSize)
+            guard try contents.bytes(at: offset, count: pageSize) == stored else { return false }
         }
         return true
     }

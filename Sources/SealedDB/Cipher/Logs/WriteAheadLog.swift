@@ -3,19 +3,15 @@ struct WriteAheadLog {
     private let contents: FileReader
     private let pageSize: Int
 
-    static let headerSize = 32
-    private static let frameHeaderSize = 24
-
     /// `nil` if there is no log beside the store, or one that is empty or cannot be read. A diagnosis uses what it
     /// finds in the log, and concludes nothing from what it does not find.
     init?(ofStore path: String) {
         guard let contents = try? FileReader(path + "-wal"),  // See above.
-            let header = try? contents.bytes(at: 0, count: WriteAheadLog.headerSize),  // As above.
-            header.starts(with: [0x37, 0x7f, 0x06])
+            let header = try? LogHeader(of: contents),  // As above.
+            header.bytes.starts(with: [0x37, 0x7f, 0x06]), (512...65536).contains(header.pageSize)
         else { return nil }
         self.contents = contents
-        pageSize = Int(WriteAheadLog.number(header[8..<12]))
-        guard (512...65536).contains(pageSize) else { return nil }
+        pageSize = header.pageSize
     }
 
     /// Whether one of the frames satisfies the predicate, which gets the page number, and a closure that reads the
@@ -23,11 +19,12 @@ struct WriteAheadLog {
     func contains(
         _ isWanted: (_ number: Int64, _ page: () -> [UInt8]) throws(DatabaseError) -> Bool
     ) throws(DatabaseError) -> Bool {
-        var offset = Int64(WriteAheadLog.headerSize)
-        while let header = bytes(at: offset, count: WriteAheadLog.frameHeaderSize) {
-            let start = offset + Int64(WriteAheadLog.frameHeaderSize)
-            let number = WriteAheadLog.number(header[..<4])
-            if try isWanted(number, { bytes(at: start, count: pageSize) ?? [] }) { return true }
+        var offset = Int64(LogHeader.size)
+        while let header = bytes(at: offset, count: LogFrameHeader.size) {
+            let start = offset + Int64(LogFrameHeader.size)
+            if try isWanted(LogFrameHeader(header[...]).page, { bytes(at: start, count: pageSize) ?? [] }) {
+                return true
+            }
             offset = start + Int64(pageSize)
         }
         return false
@@ -37,6 +34,4 @@ struct WriteAheadLog {
         // Bytes that cannot be read count as missing: see above.
         try? contents.bytes(at: offset, count: count)
     }
-
-    private static func number(_ bytes: ArraySlice<UInt8>) -> Int64 { bytes.reduce(0) { $0 << 8 | Int64($1) } }
 }

@@ -23,9 +23,6 @@ struct LogFollower {
     /// Where the bytes of the pages stand that are not in the file, by page number.
     private var offsets: [Int64: Int64] = [:]
 
-    private static let headerSize = 32
-    private static let frameHeaderSize = 24
-
     /// - Parameter path: that of the store.
     init(path: String, pageSize: Int) {
         (self.path, self.pageSize) = (path + "-wal", pageSize)
@@ -78,19 +75,18 @@ struct LogFollower {
         }
         if contents == nil { contents = try FileReader(path) }
         guard let contents, var sum = try checksum(after: old, new, contents) else { return nil }
-        let frameSize = LogFollower.frameHeaderSize + pageSize
+        let frameSize = LogFrameHeader.size + pageSize
         var pages: Set<Int64> = []
         var commitCount = 0
         for number in first..<new.frameCount {
-            let offset = Int64(LogFollower.headerSize) + number * Int64(frameSize)
-            guard let frame = try contents.bytes(at: offset, count: frameSize) else { return nil }
-            sum.add(frame[..<8])
-            sum.add(frame[LogFollower.frameHeaderSize...])
-            let page = LogOverlay.number(frame[..<4])
-            guard page > 0, frame[8..<16] == new.salts[...], frame[16..<24] == sum.bytes[...] else { return nil }
-            if frame[4..<8] != [0, 0, 0, 0] { commitCount += 1 }
-            pages.insert(page)
-            offsets[page] = offset + Int64(LogFollower.frameHeaderSize)
+            let offset = Int64(LogHeader.size) + number * Int64(frameSize)
+            guard let bytes = try contents.bytes(at: offset, count: frameSize) else { return nil }
+            let frame = LogFrameHeader(bytes[...])
+            sum = sum.adding(frame, bytes[LogFrameHeader.size...])
+            guard frame.page > 0, frame.salts == new.salts[...], frame.checksum == sum.bytes[...] else { return nil }
+            if frame.pageCount > 0 { commitCount += 1 }
+            pages.insert(frame.page)
+            offsets[frame.page] = offset + Int64(LogFrameHeader.size)
         }
         guard sum.bytes == new.checksum else { return nil }
         // Unknown before the first look. The last frame of a transaction may be repeated.
@@ -104,11 +100,8 @@ struct LogFollower {
         _ contents: FileReader
     ) throws(DatabaseError) -> LogChecksum? {
         if let old, old.frameCount > 0 { return LogChecksum(isBigEndian: new.isBigEndian, after: old.checksum[...]) }
-        guard let header = try contents.bytes(at: 0, count: LogFollower.headerSize), header[16..<24] == new.salts[...]
-        else {
-            return nil
-        }
-        return LogChecksum(isBigEndian: new.isBigEndian, after: header[24..<32])
+        guard let header = try LogHeader(of: contents), header.salts == new.salts[...] else { return nil }
+        return LogChecksum(isBigEndian: new.isBigEndian, after: header.checksum)
     }
 
     private static let damagedLog = DatabaseError(

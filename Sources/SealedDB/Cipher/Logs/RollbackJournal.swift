@@ -28,7 +28,7 @@ struct RollbackJournal {
     /// when the records are. `nil` if it is no such header.
     static func nonceOfUnsynced(_ bytes: [UInt8]) -> UInt32? {
         guard bytes[..<12].allSatisfy({ $0 == 0 }), bytes[20..<28].contains(where: { $0 != 0 }) else { return nil }
-        return UInt32(truncatingIfNeeded: number(bytes[12..<16]))
+        return UInt32(truncatingIfNeeded: BigEndian.number(bytes[12..<16]))
     }
 
     private static let magic: [UInt8] = [0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7]
@@ -43,7 +43,7 @@ struct RollbackJournal {
         fileprivate let pageSize: Int
 
         init?(_ bytes: [UInt8]) {
-            func number(_ offset: Int) -> Int64 { RollbackJournal.number(bytes[offset..<offset + 4]) }
+            func number(_ offset: Int) -> Int64 { BigEndian.number(bytes[offset..<offset + 4]) }
             guard bytes.starts(with: RollbackJournal.magic) else { return nil }
             recordCount = number(8) == 0xffff_ffff ? nil : number(8)
             nonce = UInt32(truncatingIfNeeded: number(12))
@@ -70,8 +70,6 @@ struct RollbackJournal {
         self.path = path + "-journal"
     }
 
-    private static func number(_ bytes: ArraySlice<UInt8>) -> Int64 { bytes.reduce(0) { $0 << 8 | Int64($1) } }
-
     /// The first pages in the journal, as they were in the store. Pages that cannot be read are left out, because the
     /// readable ones are enough to recognise a store.
     func pages(atMost limit: Int) -> [(number: Int64, bytes: [UInt8])] {
@@ -79,7 +77,7 @@ struct RollbackJournal {
         var offset = header.sectorSize
         // A record is a page number, the page, and a checksum.
         while result.count < limit, let record = try? contents.bytes(at: offset, count: pageSize + 8) {  // See above.
-            result.append((RollbackJournal.number(record[..<4]), Array(record[4..<4 + pageSize])))
+            result.append((BigEndian.number(record[..<4]), Array(record[4..<4 + pageSize])))
             offset += Int64(record.count)
         }
         return result
@@ -93,7 +91,7 @@ struct RollbackJournal {
             var offset = start + header.sectorSize
             var left = part.recordCount ?? .max
             while left > 0, let record = try contents.bytes(at: offset, count: pageSize + 8) {
-                let number = RollbackJournal.number(record[..<4])
+                let number = BigEndian.number(record[..<4])
                 // The first invalid record ends the journal.
                 guard number > 0, number != lockPage, checksum(of: record, part.nonce) else { return }
                 if number <= originalPageCount { body(number, offset + 4) }
@@ -108,7 +106,7 @@ struct RollbackJournal {
 
     private func checksum(of record: [UInt8], _ nonce: UInt32) -> Bool {
         let sum = nonce &+ RollbackJournal.checksum(ofPage: record[4..<(4 + pageSize)])
-        return Int64(sum) == RollbackJournal.number(record[(4 + pageSize)...])
+        return Int64(sum) == BigEndian.number(record[(4 + pageSize)...])
     }
 
     /// Calls `body` for each part of the journal that was synced, with the offset of its first record, the number of
@@ -161,13 +159,13 @@ struct RollbackJournal {
         guard size >= 16, let end = try contents.bytes(at: size - 16, count: 16),
             end[8...].elementsEqual(RollbackJournal.magic)
         else { return nil }
-        let count = RollbackJournal.number(end[..<4])
+        let count = BigEndian.number(end[..<4])
         // SQLite reads no name that is longer than the paths that it opens.
         guard count > 0, count <= 512, size - 16 >= count,
             let bytes = try contents.bytes(at: size - 16 - count, count: Int(count))
         else { return nil }
         let sum = bytes.reduce(0 as UInt32) { $0 &+ UInt32(bitPattern: Int32(Int8(bitPattern: $1))) }
-        guard Int64(sum) == RollbackJournal.number(end[4..<8]), bytes[0] != 0 else { return nil }
+        guard Int64(sum) == BigEndian.number(end[4..<8]), bytes[0] != 0 else { return nil }
         return Array(bytes.prefix { $0 != 0 })
     }
 }

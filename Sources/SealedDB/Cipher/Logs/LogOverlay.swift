@@ -15,8 +15,7 @@ struct LogOverlay: PageOverlay {
     private var journal: [LogOverlay] = []
     /// How many frames of a log belong to committed transactions.
     private(set) var frameCount: Int64 = 0
-    /// The first bytes of a log.
-    private var header: [UInt8] = []
+    private var header: LogHeader?
 
     /// - Parameter offsets: where the bytes of each page stand in `contents`.
     init(pageSize: Int, pageCount: Int64, offsets: [Int64: Int64], contents: FileReader) {
@@ -72,13 +71,6 @@ struct LogOverlay: PageOverlay {
         }
     }
 
-    /// Whether the header of a frame may be one that an older log has left. SQLite counts the first salt up when a log begins anew.
-    static func mayBeOlder(_ header: [UInt8], thanLogOf salts: ArraySlice<UInt8>) -> Bool {
-        let age = (number(salts.prefix(4)) - number(header[8..<12])) & 0xffff_ffff
-        return number(header[..<4]) > 0 && (1..<65536).contains(age)
-    }
-
-    static func number(_ bytes: ArraySlice<UInt8>) -> Int64 { bytes.reduce(0) { $0 << 8 | Int64($1) } }
 }
 
 // MARK: Write-ahead log
@@ -88,36 +80,27 @@ extension LogOverlay {
     /// them. <https://www.sqlite.org/walformat.html>
     /// - Returns: `nil` if there is no committed transaction.
     init?(logOf path: String) throws(DatabaseError) {
-        guard let contents = try FileReader(path + "-wal"), let header = try contents.bytes(at: 0, count: 32) else {
-            return nil
-        }
-        let magic = LogOverlay.number(header[..<4])
-        let pageSize = Int(LogOverlay.number(header[8..<12]))
-        guard magic == 0x377f_0682 || magic == 0x377f_0683, LogOverlay.number(header[4..<8]) == 3_007_000,
-            (512...65536).contains(pageSize), pageSize & (pageSize - 1) == 0
+        guard let contents = try FileReader(path + "-wal"), let header = try LogHeader(of: contents), header.isWhole,
+            header.version == LogHeader.knownVersion
         else { return nil }
-        var sum = LogChecksum(isBigEndian: magic & 1 == 1)
-        sum.add(header[..<24])
-        guard sum.bytes[...] == header[24..<32] else { return nil }
-        var offset: Int64 = 32
+        let pageSize = header.pageSize
+        var sum = LogChecksum(isBigEndian: header.isBigEndian, after: header.checksum)
+        var offset = Int64(LogHeader.size)
         var pageCount: Int64 = 0
         var frameCount: Int64 = 0
         var committed: [Int64: Int64] = [:]
         var pending: [Int64: Int64] = [:]
-        while let frame = try contents.bytes(at: offset, count: 24 + pageSize) {
-            sum.add(frame[..<8])
-            sum.add(frame[24...])
-            let page = LogOverlay.number(frame[..<4])
-            guard page > 0, frame[8..<16] == header[16..<24], sum.bytes[...] == frame[16..<24] else { break }
-            pending[page] = offset + 24
-            let count = LogOverlay.number(frame[4..<8])
-            if count > 0 {
-                pageCount = count
-                committed.merge(pending) { $1 }
-                pending = [:]
-            }
-            offset += Int64(frame.count)
-            if count > 0 { frameCount = (offset - 32) / Int64(frame.count) }
+        while let bytes = try contents.bytes(at: offset, count: LogFrameHeader.size + pageSize) {
+            let frame = LogFrameHeader(bytes[...])
+            sum = sum.adding(frame, bytes[LogFrameHeader.size...])
+            guard frame.page > 0, frame.salts == header.salts, frame.checksum == sum.bytes[...] else { break }
+            pending[frame.page] = offset + Int64(LogFrameHeader.size)
+            offset += Int64(bytes.count)
+            guard frame.pageCount > 0 else { continue }
+            pageCount = frame.pageCount
+            frameCount = (offset - Int64(LogHeader.size)) / Int64(bytes.count)
+            committed.merge(pending) { $1 }
+            pending = [:]
         }
         guard pageCount > 0 else { return nil }
         self.init(pageSize: pageSize, pageCount: pageCount, offsets: committed, contents: contents)
@@ -125,7 +108,7 @@ extension LogOverlay {
     }
 
     /// Whether the file is still the log that was read. SQLite writes another salt to its header when it begins anew.
-    func isSameLog() throws(DatabaseError) -> Bool { try contents.bytes(at: 0, count: header.count) == header }
+    func isSameLog() throws(DatabaseError) -> Bool { try LogHeader(of: contents) == header }
 }
 
 // MARK: Rollback journal

@@ -1,0 +1,75 @@
+/// The header of a frame in a write-ahead log. The page follows it. <https://www.sqlite.org/fileformat.html#wal_file_format>
+struct LogFrameHeader {
+    static let size = 24
+
+    private let bytes: ArraySlice<UInt8>
+
+    /// - Parameter frame: what begins with the header.
+    init(_ frame: ArraySlice<UInt8>) { bytes = frame.prefix(LogFrameHeader.size) }
+
+    /// The number of the page.
+    var page: Int64 { BigEndian.number(bytes.prefix(4)) }
+    /// Number of pages of the database after the transaction that this frame commits; 0 if it commits none.
+    var pageCount: Int64 { BigEndian.number(bytes.dropFirst(4).prefix(4)) }
+    /// Those of its log.
+    var salts: ArraySlice<UInt8> { bytes.dropFirst(8).prefix(8) }
+    /// The checksum of all frames up to the end of this one, as it stands there.
+    var checksum: ArraySlice<UInt8> { bytes.dropFirst(16) }
+    /// The same without the page, which a slice keeps in memory.
+    var copy: LogFrameHeader { LogFrameHeader(Array(bytes)[...]) }
+    /// What its own checksum covers.
+    fileprivate var numbers: ArraySlice<UInt8> { bytes.prefix(8) }
+
+    /// Whether it may be one that an older log has left. SQLite counts the first salt up when a log begins anew.
+    func mayBeOlder(thanLogOf salts: ArraySlice<UInt8>) -> Bool {
+        let age = (BigEndian.number(salts.prefix(4)) - BigEndian.number(self.salts.prefix(4))) & 0xffff_ffff
+        return page > 0 && (1..<65536).contains(age)
+    }
+}
+
+extension LogChecksum {
+    /// The checksum up to the end of a frame.
+    func adding(_ header: LogFrameHeader, _ page: ArraySlice<UInt8>) -> LogChecksum {
+        var sum = self
+        sum.add(header.numbers)
+        sum.add(page)
+        return sum
+    }
+}
+
+/// What a frame's header must have been, whatever it is now.
+struct ProvenFrame {
+    let page: Int64
+    /// As in the header: 0 if it commits no transaction.
+    let pageCount: Int64
+    /// The checksum up to the end of the frame.
+    let sum: LogChecksum
+
+    /// The checksum before a frame and the frame behind it tell both numbers, because that one's checksum covers them, too. They are
+    /// right if the frame's page, and all of the frame behind, are as they were written; otherwise they are any.
+    /// - Parameters:
+    ///   - page: the bytes of the page in the frame.
+    ///   - next: the header of the frame behind it.
+    ///   - nextPage: the bytes of its page.
+    init(
+        between previous: LogChecksum,
+        _ page: ArraySlice<UInt8>,
+        next: LogFrameHeader,
+        _ nextPage: ArraySlice<UInt8>
+    ) {
+        var sum = LogChecksum(isBigEndian: previous.isBigEndian, after: next.checksum)
+        sum.remove(nextPage)
+        sum.remove(next.numbers)
+        self.init(between: previous, page, sum)
+    }
+
+    /// - Parameter sum: the checksum up to the end of the frame, if it is as it was written.
+    init(between previous: LogChecksum, _ page: ArraySlice<UInt8>, _ sum: LogChecksum) {
+        self.sum = sum
+        var sum = sum
+        sum.remove(page)
+        let header = previous.step(to: sum)
+        self.page = BigEndian.number(header[..<4])
+        pageCount = BigEndian.number(header[4...])
+    }
+}

@@ -1,0 +1,144 @@
+/// What stands behind the end of a log whose header is whole: frames that SQLite does not use. It is given each frame of the log,
+/// one after the other.
+struct LogTail {
+    private let salts: ArraySlice<UInt8>
+    /// More pages than the database can have.
+    private let limit: Int64
+    private var previous: (frame: LogChain.Frame, standing: Standing)?
+    private var transactions = LostTransactions()
+    /// The pages of those frames.
+    private(set) var pages: [UnusedPage] = []
+
+    init(ofLogWith salts: ArraySlice<UInt8>, limit: Int64) {
+        (self.salts, self.limit) = (salts, limit)
+    }
+
+    /// How many transactions in it were committed.
+    var lostCount: Int { transactions.certainCount }
+
+    /// What a frame is, as far as it and the one before it tell.
+    fileprivate struct Standing {
+        /// Whether it has the salts of the log. Frames with others are from before the log began anew.
+        let isOfLog: Bool
+        /// Whether it is of this log, and as it was written.
+        var isWhole: Bool
+        /// Whether it is of an older log, and continues this one or other frames of an older log.
+        let continuesAsOlder: Bool
+        /// Whether its header is neither of this log nor of an older one, as a power failure leaves them.
+        let isLost: Bool
+    }
+
+    mutating func append(_ frame: LogChain.Frame) {
+        let isOfLog = frame.header.salts == salts
+        var standing = Standing(
+            isOfLog: isOfLog,
+            isWhole: isOfLog && frame.followsPrevious,
+            continuesAsOlder: !isOfLog && frame.followsPrevious && continuesLog(previous?.standing),
+            isLost: !isOfLog && !frame.header.mayBeOlder(thanLogOf: salts)
+        )
+        if isOfLog, let (damaged, itsStanding) = previous, !itsStanding.isWhole {
+            let proven = damaged.proven(by: frame)
+            if isPossible(proven) {
+                pages.append(UnusedPage(number: proven.page, offset: damaged.offset))
+                // The frame behind it is whole, too, or it would prove nothing.
+                if proven.pageCount > 0 {
+                    standing.isWhole = true
+                    transactions.passCommit()
+                }
+            }
+        }
+        transactions.add(frame.header, standing)
+        addPages(of: frame, standing)
+        if !transactions.hasBegun, frame.header.pageCount > 0 { pages = [] }
+        previous = (frame, standing)
+    }
+
+    private func continuesLog(_ previous: Standing?) -> Bool {
+        previous.map { $0.isOfLog || $0.continuesAsOlder } ?? true
+    }
+
+    private mutating func addPages(of frame: LogChain.Frame, _ standing: Standing) {
+        let page = UnusedPage(number: frame.header.page, offset: frame.offset)
+        if standing.isWhole || standing.continuesAsOlder || standing.isOfLog && previous?.standing.isLost == true {
+            pages.append(page)
+        } else if standing.isOfLog {
+            pages.append(UnusedPage(claimedBy: frame))
+            let proven = frame.provenByItself
+            if isPossible(proven) { pages.append(UnusedPage(number: proven.page, offset: frame.offset)) }
+        }
+    }
+
+    /// Whether a frame may have had these numbers. What stands behind the end of a log, and does not continue it, gives numbers that
+    /// no frame has: SQLite writes no page behind the end of the database with a commit.
+    private func isPossible(_ proven: ProvenFrame) -> Bool {
+        guard proven.page > 0, proven.page <= limit else { return false }
+        return proven.pageCount == 0 || proven.page <= proven.pageCount && proven.pageCount <= limit
+    }
+}
+
+/// A page of a frame that SQLite does not use.
+struct UnusedPage {
+    let number: Int64
+    /// Where it begins in the log.
+    let offset: Int64
+    /// The header of its frame and the checksum before that, if the page may be damaged or that of an older log: a crash can leave
+    /// the header of a frame without its page.
+    private let claim: (header: LogFrameHeader, previousSum: LogChecksum)?
+
+    init(number: Int64, offset: Int64) {
+        (self.number, self.offset, claim) = (number, offset, nil)
+    }
+
+    init(claimedBy frame: LogChain.Frame) {
+        (number, offset) = (frame.header.page, frame.offset)
+        claim = (frame.header.copy, frame.previousSum)
+    }
+
+    /// Whether the frame was written with this page, as its checksum tells; `nil` if the page in the log is known to be its own.
+    func isFrame(of page: [UInt8]) -> Bool? {
+        claim.map { header, previousSum in previousSum.adding(header, page[...]).bytes[...] == header.checksum }
+    }
+}
+
+/// Counts the commits in whole frames behind a damaged one. A frame whose checksum continues that of the previous frame is as it was
+/// written. A single commit behind a damaged frame may end that frame's own transaction, which a power failure tore: where commits
+/// are synced, it was not acknowledged. If the damaged frame itself commits a transaction, a commit behind it belongs to another one.
+/// If its header is damaged, the frame behind it proves that. Where the next header is gone, too, the frame behind that one follows
+/// nothing, but has the salts of the log.
+private struct LostTransactions {
+    private var count = 0
+    /// Whether the log has ended for SQLite.
+    private(set) var hasBegun = false
+    /// Whether a commit stands behind the end.
+    private var isBehindCommit = false
+    /// Whether, behind such a commit, a header is not of this log.
+    private var isBehindGap = false
+    /// Whether a header before was lost.
+    private var isBehindLoss = false
+    /// The pages since the damage or the last commit. Without its commit frame, no transaction has a page twice.
+    private var pages: Set<Int64> = []
+
+    var certainCount: Int { count > 1 || isBehindCommit ? count : 0 }
+
+    /// Takes note that the damaged frame before has ended a transaction.
+    mutating func passCommit() { isBehindCommit = true }
+
+    mutating func add(_ header: LogFrameHeader, _ standing: LogTail.Standing) {
+        let commits = header.pageCount > 0
+        isBehindLoss = isBehindLoss || standing.isLost
+        // What a crash has left behind the end of a log may have the pages that stand before it.
+        if !hasBegun || standing.isOfLog && commits { pages = [] }
+        if standing.isOfLog, !commits, !pages.insert(header.page).inserted, isBehindLoss { isBehindCommit = true }
+        if standing.isWhole {
+            if hasBegun, commits { count += 1 }
+            return
+        }
+        hasBegun = true
+        if !standing.isOfLog {
+            isBehindGap = isBehindCommit
+        } else if commits {
+            if isBehindGap { count += 1 }
+            isBehindCommit = true
+        }
+    }
+}

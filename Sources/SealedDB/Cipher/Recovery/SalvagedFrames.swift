@@ -1,0 +1,105 @@
+/// Reads the frames of a damaged log one by one.
+struct SalvagedFrames {
+    let contents: FileReader
+    let size: Int64
+    let cipher: PageCipher
+
+    static let begin = Int64(LogHeader.size)
+    var frameSize: Int64 { Int64(LogFrameHeader.size + cipher.parameters.pageSize) }
+
+    struct Frame {
+        let header: LogFrameHeader
+        /// `nil` if it cannot be read.
+        let page: [UInt8]?
+        let isAuthentic: Bool
+    }
+
+    private func bytes(_ offset: Int64, _ count: Int) throws(DatabaseError) -> [UInt8]? {
+        try readable { () throws(DatabaseError) in try contents.bytes(at: offset, count: count) }
+    }
+
+    /// - Returns: `nil` if its header cannot be read.
+    func frame(at offset: Int64) throws(DatabaseError) -> Frame? {
+        guard let header = try bytes(offset, LogFrameHeader.size).map({ LogFrameHeader($0[...]) }) else { return nil }
+        let page = try bytes(offset + Int64(LogFrameHeader.size), cipher.parameters.pageSize)
+        var isAuthentic = false
+        if let page { isAuthentic = try cipher.isAuthentic(page, number: header.page) }
+        return Frame(header: header, page: page, isAuthentic: isAuthentic)
+    }
+
+    /// What the header of the log says: the salts that tell its frames from those of an older one, and the checksum that the first
+    /// frame continues. Without a header these are the salts of the first frame that is whole.
+    func start() throws(DatabaseError) -> LogStart? {
+        if let header = try bytes(0, LogHeader.size).map(LogHeader.init), header.isWhole {
+            let sum = LogChecksum(isBigEndian: header.isBigEndian, after: header.checksum)
+            return LogStart(salts: header.salts, sum: sum, isBigEndian: sum.isBigEndian)
+        }
+        var salts: ArraySlice<UInt8>?
+        var (previous, lastSalts): (ArraySlice<UInt8>?, ArraySlice<UInt8>?)
+        for offset in stride(from: SalvagedFrames.begin, through: size - frameSize, by: Int64.Stride(frameSize)) {
+            guard let frame = try frame(at: offset), let page = frame.page, frame.isAuthentic else {
+                previous = nil
+                continue
+            }
+            let header = frame.header
+            salts = salts ?? header.salts
+            let isCertain = header.salts == lastSalts
+            lastSalts = header.salts
+            for isBigEndian in [false, true] {
+                guard let previous else { break }
+                let sum = LogChecksum(isBigEndian: isBigEndian, after: previous).adding(header, page[...])
+                // Those of one of them may be damaged.
+                if isCertain, sum.bytes[...] == header.checksum {
+                    return LogStart(salts: header.salts, sum: nil, isBigEndian: isBigEndian)
+                }
+            }
+            previous = header.checksum
+        }
+        // No two neighbours are whole, so that no checksum is needed.
+        return salts.map { LogStart(salts: $0, sum: nil, isBigEndian: false) }
+    }
+
+    struct LogStart {
+        let salts: ArraySlice<UInt8>
+        let sum: LogChecksum?
+        let isBigEndian: Bool
+    }
+
+    /// What the header of a frame must have been, by its own checksum or by the frame behind it; `nil` if the page is not authentic
+    /// with that. Frames of a transaction that was cut off, which stand behind the end of the log, do not continue its checksum and
+    /// give other numbers.
+    func proven(
+        _ frame: Frame,
+        behind sum: LogChecksum,
+        _ own: LogChecksum,
+        next offset: Int64,
+        _ salts: ArraySlice<UInt8>
+    ) throws(DatabaseError) -> ProvenFrame? {
+        guard let page = frame.page else { return nil }
+        let proven = ProvenFrame(between: sum, page[...], own)
+        if frame.isAuthentic, proven.page == frame.header.page { return proven }
+        guard let next = try self.frame(at: offset), next.header.salts == salts, let nextPage = next.page else {
+            return nil
+        }
+        let found = ProvenFrame(between: sum, page[...], next: next.header, nextPage[...])
+        guard found.page > 0, found.pageCount == 0 || found.page <= found.pageCount else { return nil }
+        return try cipher.isAuthentic(page, number: found.page) ? found : nil
+    }
+
+    /// Whether the frame at an offset, or the first one behind it whose own checksum is whole, continues a checksum.
+    /// - Returns: `nil` if that cannot be told, because the page of a frame with these salts is damaged.
+    func continues(
+        _ sum: LogChecksum,
+        at offset: Int64,
+        _ salts: ArraySlice<UInt8>
+    ) throws(DatabaseError) -> Bool? {
+        var sum = sum
+        for next in 0..<8 as Range<Int64> {
+            guard let frame = try frame(at: offset + next * frameSize) else { return false }
+            guard let page = frame.page, frame.isAuthentic else { return frame.header.salts == salts ? nil : false }
+            sum = sum.adding(frame.header, page[...])
+            if sum.bytes[...] == frame.header.checksum { return true }
+        }
+        return false
+    }
+}
