@@ -59,21 +59,21 @@ extension NamedMutant {
         ),
         .init(
             "a number of pages is not proven by the checksum of its own frame",
-            "SealedDB/Cipher/Recovery/SalvagedLogs.swift",
+            "SealedDB/Cipher/Recovery/SalvagedFrames.swift",
             .expression,
-            "proven.page == frame.number",
+            "proven.page == frame.header.page",
             "false"
         ),
         .init(
             "a log without a header is one of zeros",
-            "SealedDB/Cipher/Recovery/SalvagedLogs.swift",
+            "SealedDB/Cipher/Logs/LogHeader.swift",
             .statement,
-            "guard magic == 0x377f_0682 || magic == 0x377f_0683 else { return nil }",
+            "guard LogHeader.magics.contains(magic), LogHeader.pageSizes.contains(pageSize) else { return false }",
             ""
         ),
         .init(
             "two damaged checksums end a log",
-            "SealedDB/Cipher/Recovery/SalvagedLogs.swift",
+            "SealedDB/Cipher/Recovery/SalvagedFrames.swift",
             .expression,
             "0..<8 as Range<Int64>",
             "0..<1 as Range<Int64>"
@@ -150,7 +150,7 @@ extension NamedMutant {
         ),
         .init(
             "a recovery takes what stands behind the end of a log for committed",
-            "SealedDB/Cipher/Recovery/SalvagedLogs.swift",
+            "SealedDB/Cipher/Recovery/SalvagedChain.swift",
             .expression,
             "frames.continues(computed, at: next, start.salts)",
             "true"
@@ -164,7 +164,7 @@ extension NamedMutant {
         ),
         .init(
             "a recovery loses what stands behind a damaged header in a log",
-            "SealedDB/Cipher/Recovery/SalvagedLogs.swift",
+            "SealedDB/Cipher/Recovery/SalvagedChain.swift",
             .expression,
             "try frames.proven(frame, behind: known, stored, next: next, start.salts)",
             "nil as ProvenFrame?"

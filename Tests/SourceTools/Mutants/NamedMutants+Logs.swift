@@ -59,7 +59,7 @@ extension NamedMutant {
         ),
         .init(
             "a recovery takes the older frames behind a log that began anew",
-            "SealedDB/Cipher/Recovery/SalvagedLogs.swift",
+            "SealedDB/Cipher/Recovery/SalvagedChain.swift",
             .expression,
             "isProven || header.salts == start.salts",
             "true"

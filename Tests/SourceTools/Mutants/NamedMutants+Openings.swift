@@ -96,9 +96,9 @@ extension NamedMutant {
         ),
         .init(
             "a page of the file that comes from a damaged frame counts as older than the log",
-            "SealedDB/Cipher/Recovery/SalvagedLogs.swift",
+            "SealedDB/Cipher/Recovery/SalvagedCheckpoint.swift",
             .expression,
-            "sums.contains(where: { $0.adding(frame.header, stored).bytes[...] == frame.sum })",
+            "sums.contains(where: { $0.adding(frame.header, stored[...]).bytes[...] == frame.header.checksum })",
             "false"
         ),
         .init(

@@ -40,7 +40,7 @@ extension NamedMutant {
             "a page of another key is shipped",
             "SealedDB/Replication/Shipping/Replicator.swift",
             .expression,
-            "try open.cipher.isAuthentic(frame.dropFirst(LogPlace.frameHeaderSize), number: page)",
+            "try open.cipher.isAuthentic(frame.dropFirst(LogFrameHeader.size), number: page)",
             "page > 0"
         ),
         .init(

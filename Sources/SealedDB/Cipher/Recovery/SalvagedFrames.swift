@@ -4,7 +4,10 @@ struct SalvagedFrames {
     let size: Int64
     let cipher: PageCipher
 
-    static let begin = Int64(LogHeader.size)
+    /// Where each frame begins.
+    var offsets: StrideThrough<Int64> {
+        stride(from: Int64(LogHeader.size), through: size - frameSize, by: Int64.Stride(frameSize))
+    }
     var frameSize: Int64 { Int64(LogFrameHeader.size + cipher.parameters.pageSize) }
 
     struct Frame {
@@ -36,7 +39,7 @@ struct SalvagedFrames {
         }
         var salts: ArraySlice<UInt8>?
         var (previous, lastSalts): (ArraySlice<UInt8>?, ArraySlice<UInt8>?)
-        for offset in stride(from: SalvagedFrames.begin, through: size - frameSize, by: Int64.Stride(frameSize)) {
+        for offset in offsets {
             guard let frame = try frame(at: offset), let page = frame.page, frame.isAuthentic else {
                 previous = nil
                 continue

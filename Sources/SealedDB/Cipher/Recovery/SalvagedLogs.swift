@@ -16,63 +16,28 @@ extension LogOverlay {
         guard let contents = try FileReader(path + "-wal") else { return nil }
         let frames = SalvagedFrames(contents: contents, size: try contents.size(), cipher: cipher)
         guard let start = try frames.start() else { return nil }
-        var (offset, pageCount, lastCommit) = (SalvagedFrames.begin, 0 as Int64, 0 as Int64)
-        var (committed, pending): ([Int64: Int64], [Int64: Int64]) = ([:], [:])
+        var chain = SalvagedChain(frames, from: start)
         var checkpoint = SalvagedCheckpoint(store: store, cipher: cipher)
-        // Up to the frame before, and whether that frame is known to be whole, so that this is what it should be.
-        var (sum, isProven) = (start.sum, start.sum != nil)
-        // The same, if the checksum of the frame before is what is damaged.
-        var otherSum: LogChecksum?
-        log: while offset + frames.frameSize <= frames.size {
-            defer { offset += frames.frameSize }
+        // Where the bytes of each page stand, and those of the last commit.
+        var (committed, pending): ([Int64: Int64], [Int64: Int64]) = ([:], [:])
+        var (pageCount, lastCommit): (Int64, Int64) = (0, 0)
+        log: for offset in frames.offsets {
             guard let frame = try frames.frame(at: offset) else {
-                (sum, isProven) = (nil, false)
+                chain.skip()
                 continue
             }
-            let (header, place) = (frame.header, offset + Int64(LogFrameHeader.size))
-            let computed = frame.page.flatMap { page in sum?.adding(header, page[...]) }
-            let stored = LogChecksum(isBigEndian: start.isBigEndian, after: header.checksum)
-            var (number, commits, isAuthentic) = (header.page, header.pageCount, frame.isAuthentic)
-            let next = offset + frames.frameSize
-            let (known, sums) = (sum, [sum, otherSum].compactMap { $0 })
-            (sum, otherSum) = (stored, isAuthentic ? computed : nil)
-            // Those of an older log continue each other's checksums, too.
-            let isOfLog = isProven || header.salts == start.salts
-            if isOfLog, computed?.bytes == stored.bytes {
-                isProven = true
-            } else if isOfLog, let known,
-                let proven = try frames.proven(frame, behind: known, stored, next: next, start.salts)
-            {
-                // Its header alone is damaged.
-                (number, commits, isAuthentic) = (proven.page, proven.pageCount, true)
-                (sum, isProven) = (proven.sum, true)
-            } else if !isAuthentic {
-                isProven = false
-                // Its header may be damaged, too.
-                if header.salts != start.salts { commits = 0 }
-            } else if isProven, let computed {
-                // Its checksum is damaged, and that of the next one, too; or the log has ended before.
-                switch try frames.continues(computed, at: next, start.salts) {
-                case true?: sum = computed
-                case false?: break log
-                case nil: isProven = false
+            let (sums, place) = (chain.sums, offset + Int64(LogFrameHeader.size))
+            switch try chain.read(frame, next: offset + frames.frameSize) {
+            case .end: break log
+            case .ofOlderLog: continue
+            case .ofLog(let page, let commits, let isAuthentic):
+                if isAuthentic {
+                    pending[page] = place
+                    try checkpoint.note(frame.page, page, at: place)
+                } else {
+                    try checkpoint.noteDamage(frame, of: start.salts, behind: sums, at: place)
                 }
-            } else if header.salts != start.salts {
-                // A frame of an older log, unless those that follow it are of this one.
-                guard try frames.frame(at: next)?.header.salts == start.salts,
-                    try frames.continues(stored, at: next, start.salts) == true
-                else {
-                    sum = nil
-                    continue
-                }
-            }
-            if isAuthentic {
-                pending[number] = place
-                try checkpoint.note(frame.page, number, at: place)
-            } else {
-                try checkpoint.noteDamage(frame, of: start.salts, behind: sums, at: place)
-            }
-            if commits > 0 {
+                guard commits > 0 else { continue }
                 (pageCount, lastCommit) = (commits, place)
                 committed.merge(pending) { $1 }
                 pending = [:]
