@@ -158,7 +158,7 @@ final class KeyFilePlan: Sendable {
 
     /// For each key file that is left as it is although some of its stores have the new key: why, and what to do.
     var remarks: [String] {
-        state.withLock { $0.groups }.filter { $0.newKey != nil && !$0.missing.isEmpty }.map { group in
+        state.withLock { $0.groups }.filter { $0.newKey != nil }.map { group in
             let names = group.missing.prefix(5).map(\.name) + (group.missing.count > 5 ? ["…"] : [])
             return "\(group.replacement.file) is not replaced, because these stores may still have its key: "
                 + "\(names.joined(separator: ", ")). Keep it and \(group.replacement.newFile), which others may have by "

@@ -178,7 +178,7 @@ private struct Savepoints {
             return (0..<6).compactMap { _ in tokenizer.next().map { tokenizer.name($0).foldedForSQL } }
                 .filter { $0 != ";" }
         }
-        guard !statement.isExplained, let verb = words.first else { return }
+        guard let verb = words.first else { return }
         switch verb {
         case "savepoint":
             if let name = words.dropFirst().first { open.append((name, output.heldCount)) }
@@ -195,7 +195,7 @@ private struct Savepoints {
 
     /// SQLite takes the last one of the name, before which the word SAVEPOINT may stand.
     private func index(of words: ArraySlice<String>) -> Int? {
-        let name = words.count > 1 && words.first == "savepoint" ? words.dropFirst().first : words.first
+        let name = words.count > 1 ? words.dropFirst().first : words.first
         return open.lastIndex { $0.name == name }
     }
 }

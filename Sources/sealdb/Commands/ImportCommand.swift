@@ -131,8 +131,9 @@ struct ImportCommand: ParsableCommand {
         try keyOptions.choice.validate(isRequired: true)
         if table.isEmpty { throw ValidationError("The name of the table is empty.") }
         if let delimiter {
-            let characters = Array(delimiter.utf8)
-            guard characters.count == 1, characters[0] < 0x80, !"\"\r\n\0".utf8.contains(characters[0]) else {
+            // A character of one byte is an ASCII character.
+            let bytes = Array(delimiter.utf8)
+            guard bytes.count == 1, !"\"\r\n\0".utf8.contains(bytes[0]) else {
                 throw ValidationError("The delimiter is one ASCII character, and no quote or end of a line.")
             }
             guard (format ?? ImportFormat(path: file)) == .csv else {

@@ -168,7 +168,8 @@ struct LargeRestoreTests {
                 #expect(error?.message.contains("is complete") == true, "\(call): \(String(describing: error))")
                 #expect(unlink(target) == 0)
             }
-            #expect(try restore().error == nil)
+            let next = try restore().error
+            try #require(next == nil, "behind \(call), which was told as \(String(describing: error))")
             try expectWhole()
         }
     }

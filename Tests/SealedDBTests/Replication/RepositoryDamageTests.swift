@@ -189,7 +189,7 @@ struct RepositoryDamageTests {
     private func rewriteLast(page: UInt32?, pageCount: UInt32) throws {
         let reader = RepositoryReader(storage: store.storage)
         let (header, bytes, _) = try reader.segment(1, 5)
-        let size = LogPlace.frameHeaderSize + header.pageSize
+        let size = LogFrameHeader.size + header.pageSize
         var frames = Array(bytes[header.offset...])
         let start = frames.count - size
         func put(_ number: UInt32, at offset: Int) {
@@ -200,9 +200,9 @@ struct RepositoryDamageTests {
         if let page { put(page, at: 0) }
         put(pageCount, at: 4)
         let before = start > 0 ? Array(frames[(start - size)...].dropFirst(16).prefix(8)) : header.log.checksum
-        var sum = LogChecksum(isBigEndian: LogPlace.isBigEndian(try #require(header.log.header)), after: before[...])
+        var sum = LogChecksum(isBigEndian: LogHeader(try #require(header.log.header)).isBigEndian, after: before[...])
         sum.add(frames[start..<(start + 8)])
-        sum.add(frames[(start + LogPlace.frameHeaderSize)...])
+        sum.add(frames[(start + LogFrameHeader.size)...])
         frames.replaceSubrange((start + 16)..<(start + 24), with: sum.bytes)
         let last = try #require(header.commits.last)
         let commit = LogSegment.Commit(frame: last.frame, pageCount: Int64(pageCount), time: last.time)
@@ -400,7 +400,7 @@ struct RepositoryDamageTests {
         #expect(try reader.segment(1, 6).header.log.frame == 0)
         func rewrite(_ number: Int64, previous: String, dropping count: Int64) throws -> String {
             let (header, bytes, _) = try reader.segment(1, number)
-            let size = LogPlace.frameHeaderSize + header.pageSize
+            let size = LogFrameHeader.size + header.pageSize
             let frames = Array(bytes[header.offset...].dropLast(Int(count) * size))
             let last = frames[(frames.count - size)...]
             let segment = LogSegment(

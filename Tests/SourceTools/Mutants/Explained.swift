@@ -32,7 +32,7 @@ struct Explained: Sendable {
         }?.reason
     }
 
-    private static let all: [Explained] = cipher + others
+    private static let all: [Explained] = cipher + copies + engine + keys + commands + others
 
     private static let others: [Explained] = [
         .init(

@@ -161,7 +161,6 @@ struct StoreExamination {
         case .opens:
             key == nil
                 ? "is a plaintext SQLite database." : "opens with this key\(isUnauthenticated ? unauthenticated : ".")"
-        case .emptyFile where fileSize > 0: "is empty but for one byte: something emptied it.\(besideIt)"
         case .emptyFile: "is empty: nothing was ever written to it, or something emptied it.\(besideIt)"
         case .directory: "is a directory."
         case .notRegularFile: "is not a regular file."

@@ -18,21 +18,12 @@ struct StructureCheck {
         /// The tables that were checked less deeply than asked for.
         var tablesNotCompared: [String] = []
 
-        fileprivate var withoutSuccess: Findings {
-            var findings = Findings(problems: [], tablesNotCompared: tablesNotCompared)
-            for problem in problems where problem != "ok" {
-                // So it says of FTS4 without contents: it cannot tell.
-                let end = ": SQL logic error"
-                if problem.begins(with: "unable to validate the inverted index"), problem.ends(with: end),
-                    let start = problem.range(of: " table main.")
-                {
-                    let rest = problem[start.upperBound...]
-                    findings.tablesNotCompared.append(String(rest.dropLast(end.count)))
-                } else {
-                    findings.problems.append(problem)
-                }
-            }
-            return findings
+        fileprivate mutating func add(problem: String) {
+            if problem != "ok", !problems.contains(problem) { problems.append(problem) }
+        }
+
+        fileprivate mutating func add(notCompared table: String) {
+            if !tablesNotCompared.contains(table) { tablesNotCompared.append(table) }
         }
     }
 
@@ -77,12 +68,49 @@ struct StructureCheck {
     }
 
     func findings(_ depth: Depth) throws(DatabaseError) -> Findings {
+        let answer = try answer("PRAGMA \(depth.rawValue)")
+        guard answer.failure == nil else { return try tableByTable(depth) }
+        var findings = Findings(problems: [])
+        try add(answer, to: &findings)
+        return findings
+    }
+
+    /// What a check says, and the error that has ended it early: what it said before counts.
+    private typealias Answer = (problems: [String], failure: DatabaseError?)
+
+    private func answer(_ sql: String) throws(DatabaseError) -> Answer {
+        var problems: [String] = []
         do throws(DatabaseError) {
-            return try Findings(problems: connection.texts("PRAGMA \(depth.rawValue)")).withoutSuccess
+            let statement = try connection.prepare(sql)
+            defer { statement.close() }
+            while try statement.step() { problems.append(statement.text(at: 0) ?? "") }
         } catch {
             guard error.code == SQLITE_ERROR else { throw error }
-            return try tableByTable(depth)
+            return (problems, error)
         }
+        return (problems, nil)
+    }
+
+    private func add(_ answer: Answer, to findings: inout Findings) throws(DatabaseError) {
+        for problem in answer.problems {
+            if let table = try fullTextTableWithoutContents(problem) {
+                findings.add(notCompared: table)
+            } else {
+                findings.add(problem: problem)
+            }
+        }
+    }
+
+    /// The table of FTS3 or FTS4 of which SQLite says that it cannot be validated, if its contents need not be there.
+    private func fullTextTableWithoutContents(_ problem: String) throws(DatabaseError) -> String? {
+        let end = ": SQL logic error"
+        guard problem.begins(with: "unable to validate the inverted index"), problem.ends(with: end),
+            let start = problem.range(of: " table main.")
+        else { return nil }
+        let table = String(problem[start.upperBound...].dropLast(end.count))
+        // https://www.sqlite.org/fts3.html#the_content_option_
+        let sql = "SELECT sql FROM sqlite_schema WHERE name = \(table.quoted(by: "'")) AND sql LIKE '%content%'"
+        return try connection.texts(sql).isEmpty ? nil : table
     }
 
     /// The problems of pages and B-trees, in SQLite's words. Does not compare rows with the constraints of their
@@ -126,37 +154,41 @@ struct StructureCheck {
         var findings = Findings(problems: [])
         if depth == .deep {
             // What a virtual table holds stands in other tables. Only its module knows what that means.
-            let all = try connection.texts("SELECT name FROM sqlite_schema WHERE type = 'table'")
-            for name in all {
-                do throws(DatabaseError) {
-                    findings.problems += try connection.texts("PRAGMA integrity_check(\(name.quoted(by: "'")))")
-                } catch {
-                    guard error.code == SQLITE_ERROR else { throw error }
-                    // FTS5 of SQLite 3.53 says no more if it lacks a tokenizer; that of 3.46 names it.
-                    let isOfModule = !tables.contains(name) && error.message == "SQL logic error"
-                    if isOfModule || StructureCheck.isOfMissingName(error) {
-                        findings.tablesNotCompared.append(name)
-                    } else {
-                        findings.problems.append("\(name): \(error.message)")
-                    }
-                }
+            for name in try connection.texts("SELECT name FROM sqlite_schema WHERE type = 'table'") {
+                let answer = try answer("PRAGMA integrity_check(\(name.quoted(by: "'")))")
+                try add(answer, to: &findings)
+                // FTS5 of SQLite 3.53 says no more if it lacks a tokenizer; that of 3.46 names it.
+                let isOfModule = !tables.contains(name) && answer.failure?.message == "SQL logic error"
+                if isOfModule { findings.add(notCompared: name) } else { add(answer.failure, of: name, to: &findings) }
             }
         }
         connection.acceptUnknownCollations()
         connection.dropModules()
         // Tables that have their module keep it.
         connection.forgetSchema()
-        do throws(DatabaseError) {
-            // Only a check of the whole file finds pages that two tables have, or none, and looks at the list of free pages.
-            findings.problems += try connection.texts("PRAGMA \(Depth.quick.rawValue)")
-        } catch {
-            guard error.code == SQLITE_ERROR else { throw error }
-            if !StructureCheck.isOfMissingName(error) { findings.problems.append(error.message) }
-            for name in tables {
-                findings.problems += try connection.texts("PRAGMA quick_check(\(name.quoted(by: "'")))")
-            }
+        // Only a check of the whole file finds pages that two tables have, or none, and looks at the list of free pages. It ends at
+        // the first expression that fails.
+        let whole = try answer("PRAGMA \(Depth.quick.rawValue)")
+        try add(whole, to: &findings)
+        guard let failure = whole.failure else { return findings }
+        var isOfTable = false
+        for name in tables {
+            let answer = try answer("PRAGMA quick_check(\(name.quoted(by: "'")))")
+            try add(answer, to: &findings)
+            add(answer.failure, of: name, to: &findings)
+            isOfTable = isOfTable || answer.failure != nil
         }
-        return findings.withoutSuccess
+        if !isOfTable { findings.add(problem: failure.message) }
+        return findings
+    }
+
+    private func add(_ failure: DatabaseError?, of table: String, to findings: inout Findings) {
+        guard let failure else { return }
+        if StructureCheck.isOfMissingName(failure) {
+            findings.add(notCompared: table)
+        } else {
+            findings.add(problem: "\(table): \(failure.message)")
+        }
     }
 
     /// Whether SQLite or its modules lack what the schema names.

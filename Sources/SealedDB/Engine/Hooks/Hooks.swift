@@ -24,9 +24,6 @@ final class Hooks {
             install()
         }
     }
-    /// Called with the text and the duration in nanoseconds of each statement that has run. The text is as it was
-    /// prepared, without bound values; `nil` if it contains a key.
-    var trace: ((_ sql: String?, _ duration: Int64) -> Void)? { didSet { install() } }
     let changes = ChangeCollector()
     /// What statements have read since ``recordingReads(_:)`` began; `nil` outside of it.
     private var reads: Reads? { didSet { changes.isReading = reads != nil } }
@@ -137,7 +134,7 @@ final class Hooks {
         // This also makes SQLite prepare all statements again, with the present authorizer. Setting the authorizer or
         // the tracer only stores a pointer, and cannot fail.
         sqlite3_set_authorizer(handle, Hooks.authorizing, this)
-        let isTraced = trace != nil || supervision?.slowStatements != nil
+        let isTraced = supervision?.slowStatements != nil
         // This cannot fail either.
         sqlite3_trace_v2(handle, isTraced ? UInt32(SQLITE_TRACE_PROFILE) : 0, Hooks.traced, this)
     }
@@ -243,14 +240,10 @@ final class Hooks {
         ) -> Int32 = { _, context, statement, duration in
             let hooks = of(context)
             guard let statement, let duration else { return 0 }
-            let nanoseconds = duration.load(as: sqlite3_int64.self)
-            let seconds = Double(nanoseconds) / 1e9
-            let slow = hooks.connection?.supervision?.slowStatements.flatMap { $0.threshold <= seconds ? $0 : nil }
-            guard hooks.trace != nil || slow != nil else { return 0 }
+            let seconds = Double(duration.load(as: sqlite3_int64.self)) / 1e9
+            guard let slow = hooks.connection?.supervision?.slowStatements, slow.threshold <= seconds else { return 0 }
             let text = sqlite3_sql(OpaquePointer(statement)).map { String(cString: $0) } ?? ""
-            let sql = SQLStatementText.isSecret(text) ? nil : text
-            slow?.report(sql, seconds)
-            if let trace = hooks.trace { hooks.call { trace(sql, nanoseconds) } }
+            slow.report(SQLStatementText.isSecret(text) ? nil : text, seconds)
             return 0
         }
 }

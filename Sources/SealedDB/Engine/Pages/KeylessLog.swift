@@ -160,8 +160,8 @@ final class KeylessLog {
         while true {
             let code = sealeddb_lock_log(handle, 1)
             if code == SQLITE_OK { break }
-            guard code == SQLITE_BUSY, patience.wait() else {
-                try connection.check(code)
+            if code != SQLITE_BUSY { try connection.check(code) }
+            guard patience.wait() else {
                 throw DatabaseError(extendedCode: code, reason: .busy, message: "Somebody writes to \(path).")
             }
         }

@@ -254,10 +254,10 @@ extension Connection {
             readFailure = failure
             return failure.code
         }
-        if failure.code == SQLITE_IOERR, code & 0xff != SQLITE_IOERR {
+        if failure.isOfSystem, code & 0xff != SQLITE_IOERR {
             // SQLite's code is not used, because it comes from the contents of memory that was not read.
             readFailure = failure
-            return SQLITE_IOERR
+            return failure.code
         }
         switch code & 0xff {
         case SQLITE_OK, SQLITE_ROW, SQLITE_DONE: break

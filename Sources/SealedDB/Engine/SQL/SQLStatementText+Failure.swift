@@ -27,7 +27,7 @@ extension SQLStatementText {
                 // A quoted name may be meant as a value.
                 if mayBeMisspelt(verb) { return true }
                 if isName(name) {
-                    isBehindKey = isBehindKey || isNameOfKey(name)
+                    isBehindKey = isNameOfKey(name)
                 } else if isAboutKeys(bytes[token.range]) {
                     return true
                 }
@@ -39,8 +39,8 @@ extension SQLStatementText {
                 } else if name == "pragma" || name == "vacuum" {
                     return true
                 }
-                // https://www.sqlite.org/pragma.html#pragfunc
-                if name.hasPrefix("pragma_"), isNameOfKey(name) { return true }
+                // It may be misspelt. https://www.sqlite.org/pragma.html#pragfunc
+                if name.hasPrefix("pragma_") { return true }
                 let isConstraint =
                     previous.map { tokens.isWord($0, "primary") || tokens.isWord($0, "foreign") } ?? false
                 if isNameOfKey(name), !isConstraint { isBehindKey = true }

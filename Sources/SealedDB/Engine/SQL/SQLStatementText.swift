@@ -141,7 +141,7 @@ package struct SQLStatementText {
         var count = 0
         while let token = tokens.next(), token.kind != .semicolon {
             count += 1
-            if isName, names.count < 2, [.word, .quotedName, .string].contains(token.kind) {
+            if isName, [.word, .quotedName, .string].contains(token.kind) {
                 names.append(tokens.name(token))
                 isName = false
             } else {

@@ -101,7 +101,7 @@ struct MessageValues {
             }
             return number(in: literal).map { (content: $0, end: $0.upperBound) }
         }
-        guard let token = tokens.next(), token.kind == .string, token.range.lowerBound == start else { return nil }
+        guard let token = tokens.next(), token.kind == .string else { return nil }
         return (start + 1..<token.range.upperBound - 1, token.range.upperBound)
     }
 

@@ -1,0 +1,104 @@
+import Foundation
+import Testing
+
+@testable import SealedDB
+
+/// Whose log a process uses, as its locks and descriptors tell: those of this process itself, which other tests have too.
+@Suite(.hangLimit)
+final class LogUseTests {
+    private let directory: TemporaryDirectory
+    private var descriptors: [Int32] = []
+
+    init() throws {
+        directory = try TemporaryDirectory()
+        try #require(mkdir(directory.file("elsewhere"), 0o700) == 0)
+    }
+
+    deinit {
+        for descriptor in descriptors { close(descriptor) }
+    }
+
+    private func id(_ name: String) throws -> String {
+        LockTable.name(of: try FileSystem.status(directory.file(name)))
+    }
+
+    /// Opens a file, and locks it where SQLite locks a store or an index.
+    /// - Returns: how the table of locks names it.
+    private func use(_ name: String, index: Bool = false, locks: Bool = true) throws -> String {
+        let descriptor = open(directory.file(name), O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
+        try #require(descriptor >= 0)
+        descriptors.append(descriptor)
+        guard locks else { return try id(name) }
+        var lock = flock(
+            l_type: Int16(F_RDLCK),
+            l_whence: Int16(SEEK_SET),
+            l_start: index ? 124 : 0x4000_0002,
+            l_len: 1,
+            l_pid: 0
+        )
+        try #require(fcntl(descriptor, F_SETLK, &lock) == 0)
+        return try id(name)
+    }
+
+    /// What is told of this process, for the store `db`.
+    private func logUse(index: String, stores: [String], indexes: [String] = []) throws -> FileUsers.LogUse {
+        let store = try id("db")
+        while true {
+            let table = try #require(LockTable())
+            let locked = table.files(lockedBy: getpid())
+            // The table may lack a lock, because it changes while it is read.
+            guard locked.stores.isSuperset(of: stores), locked.indexes.isSuperset(of: indexes + [index])
+            else { continue }
+            let place = FileUsers.Place(path: directory.file("db"), store: store, log: nil, index: index)
+            return FileUsers.logUse(of: place, by: getpid(), table)
+        }
+    }
+
+    private func isFormer(_ file: String, _ use: FileUsers.LogUse) -> Bool {
+        guard case .ofAnother(let former) = use else { return false }
+        return former.contains(file)
+    }
+
+    @Test func theLogOfTheStoreItself() throws {
+        let store = try use("db")
+        let index = try use("db-shm", index: true)
+        #expect(try logUse(index: index, stores: [store]) == .ofThisFile)
+        let other = try use("elsewhere/other")
+        #expect(try logUse(index: index, stores: [store, other]) == .ofThisFile)
+    }
+
+    /// It was removed, and is open all the same.
+    @Test(arguments: ["db-shm", "another name"]) func theFormerFileOfThePath(name: String) throws {
+        let former = try use("db")
+        unlink(directory.file("db"))
+        let present = try use("db")
+        #expect(former != present)
+        // By whichever name the index was opened, it is that of the store.
+        try directory.write("db-shm", [])
+        if name != "db-shm" { try #require(link(directory.file("db-shm"), directory.file(name)) == 0) }
+        let index = try use(name, index: true)
+        let use = try logUse(index: index, stores: [former, present])
+        #expect(isFormer(former, use), "\(use)")
+    }
+
+    /// Who only reads the present file has no lock on it.
+    @Test func aFormerFileBesideOneThatIsRead() throws {
+        let former = try use("db", locks: false)
+        unlink(directory.file("db"))
+        let present = try use("db", locks: false)
+        #expect(former != present)
+        let index = try use("db-shm", index: true)
+        #expect(isFormer(former, try logUse(index: index, stores: [])))
+    }
+
+    /// A store that was moved elsewhere is one whose index has no store any more, in the directory where that is.
+    @Test(arguments: [("gone-shm", true), ("gone-xyz", false), ("elsewhere/gone-shm", false)])
+    func aStoreThatWasMoved(lost: String, isFormer: Bool) throws {
+        let former = try use("elsewhere/moved")
+        let store = try use("db")
+        let index = try use("db-shm", index: true)
+        let lostIndex = try use(lost, index: true)
+        let use = try logUse(index: index, stores: [former, store], indexes: [lostIndex])
+        #expect(self.isFormer(former, use) == isFormer, "\(use)")
+    }
+}

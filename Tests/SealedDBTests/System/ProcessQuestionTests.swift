@@ -1,0 +1,153 @@
+import CSealedDBSystem
+import Foundation
+import Testing
+
+@testable import SealedDB
+
+/// What is believed of processes by their locks and descriptors.
+@Suite(.hangLimit)
+struct ProcessQuestionTests {
+    private let directory: TemporaryDirectory
+    private let store: String
+    /// Other tests look into all processes meanwhile, so that no number is certain to be that of a call of this one.
+    private static let all = 0...Int.max - 1
+
+    init() throws {
+        directory = try TemporaryDirectory()
+        store = try directory.write("db", [1])
+    }
+
+    /// A process that has a file open until its input ends.
+    private func holder(_ redirection: String) throws -> (process: Process, input: Pipe) {
+        let (input, output) = (Pipe(), Pipe())
+        let process = Process()
+        process.executableURL = URL(fileURLWithPath: "/bin/sh")
+        process.arguments = ["-c", "exec 9\(redirection); echo ready; read line"]
+        process.standardInput = input
+        process.standardOutput = output
+        try process.run()
+        #expect(output.fileHandleForReading.availableData == Data("ready\n".utf8))
+        return (process, input)
+    }
+
+    private func end(_ holder: (process: Process, input: Pipe)) throws {
+        try holder.input.fileHandleForWriting.close()
+        holder.process.waitUntilExit(minutes: 10)
+    }
+
+    // MARK: Who has a store open
+
+    /// This process has it not open itself, so that the kernel cannot be asked.
+    @Test(arguments: [true, false]) func aUserThatASearchFinds(ignoresUnseen: Bool) throws {
+        let holder = try holder("<>'\(store)'")
+        let error = #expect(throws: DatabaseError.self) {
+            try FileUsers.requireNobodyElse(store, ignoresUnseen: ignoresUnseen)
+        }
+        let name = "process \(holder.process.processIdentifier) (sh)"
+        #expect(error?.message.contains("is open in \(name)") == true, "\(error as Any)")
+        try end(holder)
+        try FileUsers.requireNobodyElse(store, ignoresUnseen: true)
+    }
+
+    /// It has memory of its own, so it is none of the kernel's.
+    @Test func aProcessWhoseDescriptorsAreHidden() throws {
+        let holder = try holder("<>'\(store)'")
+        let process = holder.process.processIdentifier
+        let watch = CallWatch("/proc/\(process)/fd", failing: Self.all, code: EACCES)
+        let error = #expect(throws: DatabaseError.self) {
+            try FileUsers.requireNobodyElse(store, ignoresUnseen: false)
+        }
+        watch.end()
+        let message = try #require(error?.message)
+        #expect(message.contains("cannot be told"), "\(message)")
+        // If there are many of them, not all are named.
+        #expect(message.contains("process \(process)") || message.contains(" more"), "\(message)")
+        try end(holder)
+    }
+
+    // MARK: Who uses a journal
+
+    /// A program that copies files changes none.
+    @Test func aJournalThatIsOnlyRead() throws {
+        let journal = try directory.write("db-journal", Array(repeating: 1, count: 600))
+        let reader = try holder("<'\(journal)'")
+        #expect(try FileUsers.withDescriptors(ofLog: journal).found == [reader.process.processIdentifier])
+        #expect(try FileUsers.writersOfJournal(ofAnother: store, #require(LockTable())) == [])
+        try end(reader)
+        let writer = try holder("<>'\(journal)'")
+        let found = try FileUsers.writersOfJournal(ofAnother: store, #require(LockTable()))
+        #expect(found == [writer.process.processIdentifier])
+        try end(writer)
+    }
+
+    private func place(log: String? = nil, index: String? = nil) throws -> FileUsers.Place {
+        func name(_ file: String) throws -> String { LockTable.name(of: try FileSystem.status(directory.file(file))) }
+        return FileUsers.Place(path: store, store: try name("db"), log: try log.map(name), index: try index.map(name))
+    }
+
+    /// Only one that has ended uses nothing for sure.
+    @Test func whoCannotBeLookedAtMayUseTheLog() throws {
+        let log = try directory.write("db-wal", [1])
+        let table = try #require(LockTable())
+        let user = try holder("<>'\(log)'")
+        let process = user.process.processIdentifier
+        let place = try place(log: "db-wal")
+        #expect(FileUsers.logUse(of: place, by: process, table) == .ofAnother(former: []))
+        for (path, code) in [("fd", EACCES), ("fd", EMFILE), ("fd/9", EACCES), ("fd/9", ENOMEM)] {
+            let watch = CallWatch("/proc/\(process)/\(path)", failing: Self.all, code: code)
+            let use = FileUsers.logUse(of: place, by: process, table)
+            watch.end()
+            #expect(use == .unknown, "\(path) \(code)")
+        }
+        for (path, code) in [("fd", ENOENT), ("fd", ESRCH), ("fd/9", ENOENT)] {
+            let watch = CallWatch("/proc/\(process)/\(path)", failing: Self.all, code: code)
+            let use = FileUsers.logUse(of: place, by: process, table)
+            watch.end()
+            #expect(use == .none, "\(path) \(code)")
+        }
+        try end(user)
+        #expect(FileUsers.logUse(of: place, by: process, table) == .none)
+    }
+
+    // MARK: Locks
+
+    /// Locks at other places, of other kinds, or of nobody do not keep a writer out.
+    @Test func locksThatAreNotSQLites() throws {
+        let descriptor = open(store, O_RDWR | O_CLOEXEC)
+        defer { close(descriptor) }
+        try #require(flock(descriptor, LOCK_EX) == 0)
+        #expect(LockHolders.of(store) == [])
+        #expect(LockHolders.of(store, isForAlone: true) == [])
+        // The kernel names no process for these.
+        try #require(sealeddb_lock(descriptor, Int32(F_WRLCK), 0, 1) == 0)
+        #expect(LockHolders.of(store) == [])
+        lock(descriptor, 0x4000_0000, F_WRLCK)
+        #expect(LockHolders.of(store) == ["another connection of this process"])
+    }
+
+    private func lock(_ descriptor: Int32, _ start: Int, _ type: Int32 = F_RDLCK) {
+        var lock = flock(
+            l_type: Int16(type),
+            l_whence: Int16(SEEK_SET),
+            l_start: start,
+            l_len: 1,
+            l_pid: 0
+        )
+        #expect(fcntl(descriptor, F_SETLK, &lock) == 0)
+    }
+
+    /// The number of a process may be that of a byte.
+    @Test func aByteIsNoProcess() throws {
+        let descriptor = open(store, O_RDWR | O_CLOEXEC)
+        defer { close(descriptor) }
+        lock(descriptor, 124)
+        let name = LockTable.name(of: try FileSystem.status(store))
+        // The table may lack a lock, because it changes while it is read.
+        while true {
+            let table = try #require(LockTable())
+            guard table.files(lockedBy: getpid()).indexes.contains(name) else { continue }
+            #expect(!table.files(lockedBy: 124).indexes.contains(name))
+            break
+        }
+    }
+}
