@@ -29,8 +29,9 @@ final class NewFile: Sendable {
     }
 
     deinit {
-        // What was written counts only after `synchronize`.
-        close(descriptor)
+        // What was written counts only after `synchronize`. A child of this process that has not called exec yet has the file open,
+        // too, and would keep the lock.
+        sealeddb_unlock_and_close(descriptor)
     }
 
     /// Keeps other processes that make the same file away until it is closed.

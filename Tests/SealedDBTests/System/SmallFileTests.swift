@@ -193,6 +193,24 @@ struct SmallFileTests {
         #expect(try !other.lock())
     }
 
+    /// A child that is about to call exec shares the open file for a moment.
+    @Test func theLockEndsWithItsOwnerAlone() throws {
+        var file: NewFile?
+        let identity: FileIdentity
+        (file, identity) = try Self.newFile(directory)
+        #expect(try file?.lock() == true)
+        let own = try FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd").first {
+            let path = try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/fd/" + $0)
+            return path == directory.file("new")
+        }
+        let copy = dup(try #require(own.flatMap { Int32($0) }))
+        defer { close(copy) }
+        let other = try #require(try NewFile(identity, path: directory.file("new")))
+        #expect(try !other.lock())
+        file = nil
+        #expect(try other.lock())
+    }
+
     @Test func callsForANewFileThatFail() throws {
         for (call, code, reason) in [
             ("ftruncate", EINTR, nil), ("ftruncate", EIO, .ioError), ("ftruncate", ENOSPC, .noSpace),

@@ -86,6 +86,27 @@ extension NamedMutant {
             "record?.nonce == nonce"
         ),
         .init(
+            "a child that is being started keeps the lock of a file that is given up",
+            "SealedDB/System/NewFile.swift",
+            .expression,
+            "sealeddb_unlock_and_close(descriptor)",
+            "_ = close(descriptor)"
+        ),
+        .init(
+            "a failure of OpenSSL passes for a wrong key",
+            "SealedDB/Engine/Pages/PageWatch.swift",
+            .expression,
+            "failure.isOfSystem",
+            "failure.code == SQLITE_IOERR"
+        ),
+        .init(
+            "a check of the structure ends at the first expression that fails",
+            "SealedDB/Cipher/Verification/StructureCheck.swift",
+            .statement,
+            "isOfTable = isOfTable || answer.failure != nil",
+            "if answer.failure != nil { break }"
+        ),
+        .init(
             "nobody is told that a store is opened without some of its transactions",
             "SealedDB/Cipher/Opening/StoreOpening.swift",
             .expression,
