@@ -4,7 +4,7 @@ struct LogTail {
     private let salts: ArraySlice<UInt8>
     /// More pages than the database can have.
     private let limit: Int64
-    private var previous: (frame: LogChain.Frame, standing: Standing)?
+    private var previous: (frame: LogChain.Frame, standing: FrameStanding)?
     private var transactions = LostTransactions()
     /// The pages of those frames.
     private(set) var pages: [UnusedPage] = []
@@ -17,7 +17,7 @@ struct LogTail {
     var lostCount: Int { transactions.certainCount }
 
     /// What a frame is, as far as it and the one before it tell.
-    fileprivate struct Standing {
+    fileprivate struct FrameStanding {
         /// Whether it has the salts of the log. Frames with others are from before the log began anew.
         let isOfLog: Bool
         /// Whether it is of this log, and as it was written.
@@ -30,7 +30,7 @@ struct LogTail {
 
     mutating func append(_ frame: LogChain.Frame) {
         let isOfLog = frame.header.salts == salts
-        var standing = Standing(
+        var standing = FrameStanding(
             isOfLog: isOfLog,
             isWhole: isOfLog && frame.followsPrevious,
             continuesAsOlder: !isOfLog && frame.followsPrevious && continuesLog(previous?.standing),
@@ -53,11 +53,11 @@ struct LogTail {
         previous = (frame, standing)
     }
 
-    private func continuesLog(_ previous: Standing?) -> Bool {
+    private func continuesLog(_ previous: FrameStanding?) -> Bool {
         previous.map { $0.isOfLog || $0.continuesAsOlder } ?? true
     }
 
-    private mutating func addPages(of frame: LogChain.Frame, _ standing: Standing) {
+    private mutating func addPages(of frame: LogChain.Frame, _ standing: FrameStanding) {
         let page = UnusedPage(number: frame.header.page, offset: frame.offset)
         if standing.isWhole || standing.continuesAsOlder || standing.isOfLog && previous?.standing.isLost == true {
             pages.append(page)
@@ -123,7 +123,7 @@ private struct LostTransactions {
     /// Takes note that the damaged frame before has ended a transaction.
     mutating func passCommit() { isBehindCommit = true }
 
-    mutating func add(_ header: LogFrameHeader, _ standing: LogTail.Standing) {
+    mutating func add(_ header: LogFrameHeader, _ standing: LogTail.FrameStanding) {
         let commits = header.pageCount > 0
         isBehindLoss = isBehindLoss || standing.isLost
         // What a crash has left behind the end of a log may have the pages that stand before it.

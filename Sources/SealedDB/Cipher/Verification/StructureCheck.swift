@@ -76,9 +76,9 @@ struct StructureCheck {
     }
 
     /// What a check says, and the error that has ended it early: what it said before counts.
-    private typealias Answer = (problems: [String], failure: DatabaseError?)
+    private typealias CheckAnswer = (problems: [String], failure: DatabaseError?)
 
-    private func answer(_ sql: String) throws(DatabaseError) -> Answer {
+    private func answer(_ sql: String) throws(DatabaseError) -> CheckAnswer {
         var problems: [String] = []
         do throws(DatabaseError) {
             let statement = try connection.prepare(sql)
@@ -91,7 +91,7 @@ struct StructureCheck {
         return (problems, nil)
     }
 
-    private func add(_ answer: Answer, to findings: inout Findings) throws(DatabaseError) {
+    private func add(_ answer: CheckAnswer, to findings: inout Findings) throws(DatabaseError) {
         for problem in answer.problems {
             if let table = try fullTextTableWithoutContents(problem) {
                 findings.add(notCompared: table)
