@@ -39,7 +39,7 @@ extension SQLStatementText {
                 } else if name == "pragma" || name == "vacuum" {
                     return true
                 }
-                // It may be misspelt. https://www.sqlite.org/pragma.html#pragfunc
+                // A pragma about keys may be misspelt, too. https://www.sqlite.org/pragma.html#pragfunc
                 if name.hasPrefix("pragma_") { return true }
                 let isConstraint =
                     previous.map { tokens.isWord($0, "primary") || tokens.isWord($0, "foreign") } ?? false
