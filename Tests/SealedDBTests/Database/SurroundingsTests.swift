@@ -51,7 +51,7 @@ struct SurroundingsTests {
         configuration.statementTimeout = .seconds(3600)
         let database = Database(path: directory.file("db"), configuration: configuration)
         try database.openVerified()
-        database.makeFunctionNamed("stop", arguments: 0) { _, _, _ in database.interrupt() }
+        database.makeFunctionNamed("stop", arguments: 0) { [unowned database] _, _, _ in database.interrupt() }
         let error = #expect(throws: DatabaseError.self) {
             _ = try database.integers(
                 "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i FROM n WHERE stop() IS NOT NULL"

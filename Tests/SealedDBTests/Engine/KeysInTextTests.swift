@@ -109,7 +109,7 @@ struct KeysInTextTests {
         let database = Database(path: directory.file("db"))
         try database.openVerified()
         defer { database.close() }
-        database.makeFunctionNamed("refuse", arguments: 1) { context, _, _ in
+        database.makeFunctionNamed("refuse", arguments: 1) { [unowned database] context, _, _ in
             database.resultError("TOPSECRET is refused", context: context)
         }
         let sql = "ATTACH '\(directory.file("other"))' AS o KEY refuse('TOPSECRET')"
