@@ -69,6 +69,11 @@ struct ConnectionEdgeTests {
         try connection.run("CREATE TABLE t (a)")
         let handle = try #require(connection.handle)
         #expect(try connection.waitForLogPosition(handle) == nil)
+        // The index that was asked for is there now, and SQLite only removes that of a log.
+        var file: UnsafeMutablePointer<sqlite3_file>?
+        #expect(sealeddb_open_file(handle, "main", &file) == SQLiteEngine.SQLITE_OK)
+        let opened = try #require(file)
+        #expect(opened.pointee.pMethods.pointee.xShmUnmap(opened, 1) == SQLiteEngine.SQLITE_OK)
     }
 
     /// Somebody who writes the index may be stopped in the middle of it. He is waited for, but not for ever.

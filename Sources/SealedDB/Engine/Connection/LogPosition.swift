@@ -36,7 +36,7 @@ extension Connection {
         return LogPosition(found)
     }
 
-    /// What the index says; `nil` without one.
+    /// What the index says; `nil` without one. A store without a log gets an index by this, which is not removed.
     func waitForLogPosition(_ handle: OpaquePointer) throws(DatabaseError) -> sealeddb_log_position? {
         var found = sealeddb_log_position()
         // A process that writes the index may be stopped in the middle of it. SQLite, too, waits for it, and so long.
