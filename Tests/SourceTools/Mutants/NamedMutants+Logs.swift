@@ -113,5 +113,40 @@ extension NamedMutant {
             "lostTransactions > 0",
             "false"
         ),
+        .init(
+            "frames behind the header of an older log are not looked for",
+            "SealedDB/Cipher/Logs/LogTail.swift",
+            .statement,
+            "if standing.continuesNewer, frame.header.pageCount > 0 { newerCommitCount += 1 }",
+            ""
+        ),
+        .init(
+            "the first frame behind the header of an older log does not count",
+            "SealedDB/Cipher/Logs/LogHeader.swift",
+            .expression,
+            "start.step(to: sum)[..<4] == bytes[8..<12]",
+            "false"
+        ),
+        .init(
+            "pages of an older log are read in the place of newer ones of the file",
+            "SealedDB/Cipher/Logs/LogTail.swift",
+            .expression,
+            "newerCommitCount > 0 && hasTransactions",
+            "false"
+        ),
+        .init(
+            "a recovery takes the header of an older log for that of its frames",
+            "SealedDB/Cipher/Recovery/SalvagedFrames.swift",
+            .expression,
+            "saltsOfNewerLog(than: header)",
+            "Optional<ArraySlice<UInt8>>.none"
+        ),
+        .init(
+            "what two power failures leave counts as damage",
+            "SealedDB/Cipher/Logs/LogTail.swift",
+            .expression,
+            "previous?.standing.isOfLog == true",
+            "false"
+        ),
     ]
 }

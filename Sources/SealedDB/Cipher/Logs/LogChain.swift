@@ -11,7 +11,8 @@ struct LogChain {
         let offset: Int64
         let header: LogFrameHeader
         let page: ArraySlice<UInt8>
-        /// Whether its checksum continues that of the previous frame or, for the first frame, that of the header.
+        /// Whether its checksum continues that of the previous frame or, for the first frame, that of the header, or of the header
+        /// that stood there before an older one took its place.
         let followsPrevious: Bool
         /// The checksum that it should continue.
         let previousSum: LogChecksum
@@ -41,7 +42,10 @@ struct LogChain {
         while let bytes = try contents.bytes(at: offset, count: LogFrameHeader.size + pageSize) {
             let (header, page) = (LogFrameHeader(bytes[...]), bytes[LogFrameHeader.size...])
             let computed = sums.map { $0.adding(header, page) }
-            let followsPrevious = computed.contains { $0.bytes[...] == header.checksum }
+            let followsPrevious =
+                computed.contains { $0.bytes[...] == header.checksum }
+                || offset == LogHeader.size && isBigEndian == self.header.isBigEndian
+                    && self.header.isSucceeded(byLogOf: header, page)
             try body(
                 Frame(
                     offset: offset + Int64(LogFrameHeader.size),

@@ -39,9 +39,11 @@ struct LogDamage {
     /// What is lost, or nothing if somebody has begun the log anew meanwhile.
     private func unchangedLoss() throws(DatabaseError) -> Loss {
         var loss: Loss
-        if header.isWhole {
-            let tail = try tail()
-            loss = (tail.lostCount, try !inFile(tail.pages, pageSize: header.pageSize, isOneEnough: true).isEmpty)
+        if let tail = header.isWhole ? try tail() : nil, !tail.isOfNewerLog {
+            loss = (tail.lostCount, tail.isOlderThanFile)
+            if !loss.isInFile {
+                loss.isInFile = try !inFile(tail.pages, pageSize: header.pageSize, isOneEnough: true).isEmpty
+            }
         } else {
             loss = try transactionsBehindHeader()
         }
@@ -239,7 +241,7 @@ struct LogDamage {
         return try damage.inFile(damage.tail().pages, pageSize: damage.header.pageSize)
     }
 
-    /// Counts the commits in the frames after a damaged header. The header's values are unknown, so all page sizes and
+    /// Counts the commits in the frames after a header that is damaged or not theirs. The header's values are unknown, so all page sizes and
     /// byte orders are tried. A power failure can tear the header only when SQLite restarts the log, and then all
     /// earlier frames are already in the file. So are those that an older log has left behind the frames of this one.
     /// - Returns: their number, and whether the file has some of their pages, but not all newest ones.

@@ -18,12 +18,21 @@ struct LogFrameHeader {
     /// The same without the page, which a slice keeps in memory.
     var copy: LogFrameHeader { LogFrameHeader(Array(bytes)[...]) }
     /// What its own checksum covers.
-    fileprivate var numbers: ArraySlice<UInt8> { bytes.prefix(8) }
+    var numbers: ArraySlice<UInt8> { bytes.prefix(8) }
 
     /// Whether it may be one that an older log has left. SQLite counts the first salt up when a log begins anew.
     func mayBeOlder(thanLogOf salts: ArraySlice<UInt8>) -> Bool {
-        let age = (BigEndian.number(salts.prefix(4)) - BigEndian.number(self.salts.prefix(4))) & 0xffff_ffff
-        return page > 0 && (1..<65536).contains(age)
+        page > 0 && LogFrameHeader.mayFollow(self.salts, salts)
+    }
+
+    /// Whether it may be of a log that has begun anew since, and whose own header was lost.
+    func mayBeNewer(thanLogOf salts: ArraySlice<UInt8>) -> Bool {
+        page > 0 && LogFrameHeader.mayFollow(salts, self.salts)
+    }
+
+    private static func mayFollow(_ older: ArraySlice<UInt8>, _ newer: ArraySlice<UInt8>) -> Bool {
+        let age = (BigEndian.number(newer.prefix(4)) - BigEndian.number(older.prefix(4))) & 0xffff_ffff
+        return (1..<65536).contains(age)
     }
 }
 

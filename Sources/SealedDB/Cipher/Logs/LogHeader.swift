@@ -44,6 +44,17 @@ struct LogHeader: Equatable {
         return sum
     }
 
+    /// Whether a frame is the first one of a log that has begun anew in the same file, with a header that was lost. Of that, all but
+    /// the number of the log is known, which the frame's checksum tells.
+    func isSucceeded(byLogOf frame: LogFrameHeader, _ page: ArraySlice<UInt8>) -> Bool {
+        guard isWhole, page.count == pageSize, frame.mayBeNewer(thanLogOf: salts) else { return false }
+        var sum = LogChecksum(isBigEndian: isBigEndian, after: frame.checksum)
+        for bytes in [page, frame.numbers, frame.salts] { sum.remove(bytes) }
+        var start = LogChecksum(isBigEndian: isBigEndian)
+        start.add(bytes[..<8])
+        return start.step(to: sum)[..<4] == bytes[8..<12]
+    }
+
     /// Whether SQLite would take it for the header of a log.
     var isWhole: Bool {
         guard LogHeader.magics.contains(magic), LogHeader.pageSizes.contains(pageSize) else { return false }

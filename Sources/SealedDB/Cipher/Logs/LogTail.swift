@@ -14,7 +14,18 @@ struct LogTail {
     }
 
     /// How many transactions in it were committed.
-    var lostCount: Int { transactions.certainCount }
+    var lostCount: Int { transactions.certainCount + newerCommitCount }
+
+    /// How many were committed by a log that began anew behind this one. Its header is on the disk before any frame.
+    private var newerCommitCount = 0
+    /// Whether SQLite reads any transaction of this log.
+    private var hasTransactions = false
+
+    /// Whether the header is only what an older log has left: the newer log has lost its own.
+    var isOfNewerLog: Bool { newerCommitCount > 0 && !hasTransactions }
+    /// Whether SQLite would put pages of the older log in the place of newer ones of the file, which had all of it before a newer log
+    /// began.
+    var isOlderThanFile: Bool { newerCommitCount > 0 && hasTransactions }
 
     /// What a frame is, as far as it and the one before it tell.
     fileprivate struct FrameStanding {
@@ -24,6 +35,8 @@ struct LogTail {
         var isWhole: Bool
         /// Whether it is of an older log, and continues this one or other frames of an older log.
         let continuesAsOlder: Bool
+        /// Whether it is of a newer log, and continues frames of that.
+        let continuesNewer: Bool
         /// Whether its header is neither of this log nor of an older one, as a power failure leaves them.
         let isLost: Bool
     }
@@ -34,8 +47,11 @@ struct LogTail {
             isOfLog: isOfLog,
             isWhole: isOfLog && frame.followsPrevious,
             continuesAsOlder: !isOfLog && frame.followsPrevious && continuesLog(previous?.standing),
+            continuesNewer: frame.followsPrevious && frame.header.mayBeNewer(thanLogOf: salts)
+                && previous?.frame.header.salts ?? frame.header.salts == frame.header.salts,
             isLost: !isOfLog && !frame.header.mayBeOlder(thanLogOf: salts)
         )
+        if standing.continuesNewer, frame.header.pageCount > 0 { newerCommitCount += 1 }
         if isOfLog, let (damaged, itsStanding) = previous, !itsStanding.isWhole {
             let proven = damaged.proven(by: frame)
             if isPossible(proven) {
@@ -47,9 +63,9 @@ struct LogTail {
                 }
             }
         }
-        transactions.add(frame.header, standing)
+        transactions.add(frame.header, standing, isBehindOwn: previous?.standing.isOfLog == true)
         addPages(of: frame, standing)
-        if !transactions.hasBegun, frame.header.pageCount > 0 { pages = [] }
+        if !transactions.hasBegun, frame.header.pageCount > 0 { (pages, hasTransactions) = ([], true) }
         previous = (frame, standing)
     }
 
@@ -59,7 +75,9 @@ struct LogTail {
 
     private mutating func addPages(of frame: LogChain.Frame, _ standing: FrameStanding) {
         let page = UnusedPage(number: frame.header.page, offset: frame.offset)
-        if standing.isWhole || standing.continuesAsOlder || standing.isOfLog && previous?.standing.isLost == true {
+        if standing.isWhole || standing.continuesAsOlder || standing.continuesNewer
+            || standing.isOfLog && previous?.standing.isLost == true
+        {
             pages.append(page)
         } else if standing.isOfLog {
             pages.append(UnusedPage(claimedBy: frame))
@@ -105,7 +123,12 @@ struct UnusedPage {
 /// are synced, it was not acknowledged. If the damaged frame itself commits a transaction, a commit behind it belongs to another one.
 /// If its header is damaged, the frame behind it proves that. Where the next header is gone, too, the frame behind that one follows
 /// nothing, but has the salts of the log.
+///
+/// Two power failures can leave two such transactions, of which the second was written over the first. A frame of the first one
+/// that stands directly behind one of the second does not follow it: commits before and behind such a break prove nothing together.
 private struct LostTransactions {
+    /// Commits before the last break that are certain.
+    private var countBeforeBreak = 0
     private var count = 0
     /// Whether the log has ended for SQLite.
     private(set) var hasBegun = false
@@ -118,13 +141,18 @@ private struct LostTransactions {
     /// The pages since the damage or the last commit. Without its commit frame, no transaction has a page twice.
     private var pages: Set<Int64> = []
 
-    var certainCount: Int { count > 1 || isBehindCommit ? count : 0 }
+    var certainCount: Int { countBeforeBreak + (count > 1 || isBehindCommit ? count : 0) }
 
     /// Takes note that the damaged frame before has ended a transaction.
     mutating func passCommit() { isBehindCommit = true }
 
-    mutating func add(_ header: LogFrameHeader, _ standing: LogTail.FrameStanding) {
+    /// - Parameter isBehindOwn: whether the frame before has the salts of the log, too.
+    mutating func add(_ header: LogFrameHeader, _ standing: LogTail.FrameStanding, isBehindOwn: Bool) {
         let commits = header.pageCount > 0
+        if hasBegun, standing.isOfLog, !standing.isWhole, isBehindOwn {
+            (countBeforeBreak, count) = (certainCount, 0)
+            (isBehindCommit, isBehindGap, isBehindLoss, pages) = (false, false, false, [])
+        }
         isBehindLoss = isBehindLoss || standing.isLost
         // What a crash has left behind the end of a log may have the pages that stand before it.
         if !hasBegun || standing.isOfLog && commits { pages = [] }

@@ -164,7 +164,8 @@ struct RollbackJournal {
         guard count > 0, count <= 512, size - 16 >= count,
             let bytes = try contents.bytes(at: size - 16 - count, count: Int(count))
         else { return nil }
-        let sum = bytes.reduce(0 as UInt32) { $0 &+ UInt32(bitPattern: Int32(Int8(bitPattern: $1))) }
+        // SQLite adds characters of C, which have a sign on some processors.
+        let sum = bytes.reduce(0 as UInt32) { $0 &+ UInt32(bitPattern: Int32(CChar(truncatingIfNeeded: $1))) }
         guard Int64(sum) == BigEndian.number(end[4..<8]), bytes[0] != 0 else { return nil }
         return Array(bytes.prefix { $0 != 0 })
     }

@@ -34,6 +34,9 @@ struct SalvagedFrames {
     /// frame continues. Without a header these are the salts of the first frame that is whole.
     func start() throws(DatabaseError) -> LogStart? {
         if let header = try bytes(0, LogHeader.size).map(LogHeader.init), header.isWhole {
+            if let salts = try saltsOfNewerLog(than: header) {
+                return LogStart(salts: salts, sum: nil, isBigEndian: header.isBigEndian)
+            }
             let sum = LogChecksum(isBigEndian: header.isBigEndian, after: header.checksum)
             return LogStart(salts: header.salts, sum: sum, isBigEndian: sum.isBigEndian)
         }
@@ -60,6 +63,31 @@ struct SalvagedFrames {
         }
         // No two neighbours are whole, so that no checksum is needed.
         return salts.map { LogStart(salts: $0, sum: nil, isBigEndian: false) }
+    }
+
+    /// The salts of the newest log whose frames stand behind the header of an older one; `nil` if there is none.
+    private func saltsOfNewerLog(than header: LogHeader) throws(DatabaseError) -> ArraySlice<UInt8>? {
+        var newest: ArraySlice<UInt8>?
+        var previous: LogFrameHeader?
+        for offset in offsets {
+            let isNewer = try bytes(offset, LogFrameHeader.size).map { LogFrameHeader($0[...]) }
+                .map { $0.mayBeNewer(thanLogOf: newest ?? header.salts) || $0.salts == newest }
+            guard isNewer == true, let frame = try frame(at: offset), let page = frame.page, frame.isAuthentic else {
+                previous = nil
+                continue
+            }
+            // The salts of one frame alone may be damaged.
+            let follows = previous.map { previous in
+                LogChecksum(isBigEndian: header.isBigEndian, after: previous.checksum).adding(frame.header, page[...])
+                    .bytes[...]
+                    == frame.header.checksum && previous.salts == frame.header.salts
+            }
+            if follows ?? (offset == LogHeader.size && header.isSucceeded(byLogOf: frame.header, page[...])) {
+                newest = frame.header.copy.salts
+            }
+            previous = frame.header
+        }
+        return newest
     }
 
     struct LogStart {
