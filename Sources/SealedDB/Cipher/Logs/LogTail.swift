@@ -125,7 +125,8 @@ struct UnusedPage {
 /// nothing, but has the salts of the log.
 ///
 /// Two power failures can leave two such transactions, of which the second was written over the first. A frame of the first one
-/// that stands directly behind one of the second does not follow it: commits before and behind such a break prove nothing together.
+/// that stands directly behind one of the second does not follow it, and blocks of both that were never written leave gaps: commits
+/// before and behind such a break prove nothing together.
 private struct LostTransactions {
     /// Commits before the last break that are certain.
     private var countBeforeBreak = 0
@@ -136,6 +137,8 @@ private struct LostTransactions {
     private var isBehindCommit = false
     /// Whether, behind such a commit, a header is not of this log.
     private var isBehindGap = false
+    /// Whether that commit stands behind such a header itself: damage in one place leaves no two gaps around a commit.
+    private var isBetweenGaps = false
     /// Whether a header before was lost.
     private var isBehindLoss = false
     /// The pages since the damage or the last commit. Without its commit frame, no transaction has a page twice.
@@ -149,9 +152,10 @@ private struct LostTransactions {
     /// - Parameter isBehindOwn: whether the frame before has the salts of the log, too.
     mutating func add(_ header: LogFrameHeader, _ standing: LogTail.FrameStanding, isBehindOwn: Bool) {
         let commits = header.pageCount > 0
-        if hasBegun, standing.isOfLog, !standing.isWhole, isBehindOwn {
+        let isOtherWrite = standing.isOfLog && !standing.isWhole && isBehindOwn
+        if hasBegun && isOtherWrite || !standing.isOfLog && isBetweenGaps {
             (countBeforeBreak, count) = (certainCount, 0)
-            (isBehindCommit, isBehindGap, isBehindLoss, pages) = (false, false, false, [])
+            (isBehindCommit, isBehindGap, isBetweenGaps, isBehindLoss, pages) = (false, false, false, false, [])
         }
         isBehindLoss = isBehindLoss || standing.isLost
         // What a crash has left behind the end of a log may have the pages that stand before it.
@@ -166,7 +170,7 @@ private struct LostTransactions {
             isBehindGap = isBehindCommit
         } else if commits {
             if isBehindGap { count += 1 }
-            isBehindCommit = true
+            (isBehindCommit, isBetweenGaps) = (true, !isBehindOwn)
         }
     }
 }
