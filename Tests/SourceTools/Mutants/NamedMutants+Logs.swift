@@ -145,7 +145,7 @@ extension NamedMutant {
             "what two power failures leave counts as damage",
             "SealedDB/Cipher/Logs/LogTail.swift",
             .expression,
-            "previous?.standing.isOfLog == true",
+            "previous?.standing.isOfLog != false",
             "false"
         ),
     ]

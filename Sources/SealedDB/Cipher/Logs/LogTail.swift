@@ -63,7 +63,7 @@ struct LogTail {
                 }
             }
         }
-        transactions.add(frame.header, standing, isBehindOwn: previous?.standing.isOfLog == true)
+        transactions.add(frame.header, standing, isBehindOwn: previous?.standing.isOfLog != false)
         addPages(of: frame, standing)
         if !transactions.hasBegun, frame.header.pageCount > 0 { (pages, hasTransactions) = ([], true) }
         previous = (frame, standing)
@@ -149,7 +149,7 @@ private struct LostTransactions {
     /// Takes note that the damaged frame before has ended a transaction.
     mutating func passCommit() { isBehindCommit = true }
 
-    /// - Parameter isBehindOwn: whether the frame before has the salts of the log, too.
+    /// - Parameter isBehindOwn: whether what stands before has the salts of the log, too.
     mutating func add(_ header: LogFrameHeader, _ standing: LogTail.FrameStanding, isBehindOwn: Bool) {
         let commits = header.pageCount > 0
         let isOtherWrite = standing.isOfLog && !standing.isWhole && isBehindOwn

@@ -216,6 +216,20 @@ struct LogDamageTests {
         try expectDamage()
     }
 
+    /// The first two of three transactions, each a frame, are damaged by one block.
+    @Test func aBlockBehindTheHeader() throws {
+        let service = try Database.testing(directory.file("service"), journalMode: .wal)
+        try service.execute(script: "CREATE TABLE t (a); INSERT INTO t VALUES (0); PRAGMA wal_checkpoint(TRUNCATE)")
+        let file = try directory.bytes("service")
+        for value in 1...3 { try service.executeUpdate("UPDATE t SET a = \(value)") }
+        var log = try directory.bytes("service-wal")
+        #expect(service.close() && log.count == 32 + 3 * Self.frameSize)
+        log.resetBytes(in: 4096..<8192)
+        try directory.write("db", file)
+        try directory.write("db-wal", log)
+        try expectDamage()
+    }
+
     /// The frame that ends the damaged transaction is lost, too. Behind it pages come again, which one transaction has once.
     @Test(arguments: [0, 0xff] as [UInt8])
     func anEndThatIsLostBeforeTheLastTransaction(filling: UInt8) throws {
