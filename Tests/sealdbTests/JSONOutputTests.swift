@@ -78,6 +78,16 @@ struct JSONOutputTests {
         return last
     }
 
+    /// What fails before any store is looked at is the failure of the one that was named, or of none.
+    @Test func aKeyThatIsNotThere() throws {
+        for (stores, path) in [(["db"], "db"), (["db", "new"], nil)] as [([String], String?)] {
+            for command in ["verify", "rotate"] {
+                let new = command == "rotate" ? ["--new-key-file", "other"] : []
+                try run(66, "failed", path, [command] + stores + ["--key-file", "gone"] + new)
+            }
+        }
+    }
+
     @Test func eachCommandThatGoesWell() throws {
         let key = ["--key-file", "key"]
         func expect(_ result: [String: Any], _ members: String..., location: SourceLocation = #_sourceLocation) {

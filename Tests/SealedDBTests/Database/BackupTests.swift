@@ -281,6 +281,15 @@ struct BackupTests {
         #expect(try source.value("SELECT count(*) FROM t") == (mode == .wal ? 11 : 10))
     }
 
+    /// A source without pages has no encoding yet.
+    @Test func anEmptySourceFitsAnyEncoding() throws {
+        let target = try open("b", key: nil)
+        try target.run("PRAGMA encoding = 'UTF-16le'")
+        try target.fill(rows: 10)
+        try open(nil, key: nil).backup(to: target)
+        #expect(try target.value("SELECT count(*) FROM sqlite_schema") == 0)
+    }
+
     /// A connection that knows its texts in one encoding cannot read them in another.
     @Test(arguments: [nil, "b"])
     func anotherEncodingIsRefusedBeforeAnythingIsWritten(name: String?) throws {

@@ -36,6 +36,13 @@ struct RefusedOpeningTests {
         #expect(try other.integers("SELECT count(*) FROM t") == [10])
     }
 
+    /// SQLite itself only says that it cannot.
+    @Test func whatTheSystemSaysIsTold() throws {
+        let database = Database(path: directory.file("missing/db"))
+        let error = #expect(throws: DatabaseError.self) { try database.openVerified() }
+        #expect(error?.message.hasSuffix("(No such file or directory)") == true, "\(error as Any)")
+    }
+
     /// Otherwise commits would be less durable than they were to be.
     @Test func aFileThatCannotBeReadNow() throws {
         let writer = Database(path: path)

@@ -404,5 +404,47 @@ extension Explained {
             "other kinds of locks with a process (FLOCK, LEASE) begin at byte 0, which is neither a store's nor "
                 + "an index's; those of descriptions have the process -1"
         ),
+        .init(
+            "SealedDB/Cipher/Recovery/TreePage.swift",
+            "localSize",
+            .bounds,
+            "size <= most",
+            "where both are equal, what follows gives the same size"
+        ),
+        .init(
+            "SealedDB/System/FileSystem.swift",
+            "isOnReadOnlyMedium",
+            .bounds,
+            "fields.count > 2",
+            "a line of the kernel has ten fields or more, or is empty"
+        ),
+        .init(
+            "SealedDB/System/UsageLock.swift",
+            "release",
+            .alwaysTrue,
+            "descriptor >= 0",
+            "without a descriptor, each of the calls fails and does nothing"
+        ),
+        .init(
+            "SealedDB/Cipher/Copying/StoreCopy+Rows.swift",
+            "contents",
+            .callDropped,
+            "connection.close()",
+            "a connection that nobody has any more closes itself"
+        ),
+        .init(
+            "SealedDB/Cipher/Verification/StoreRecognition.swift",
+            "isOfPrerelease",
+            .alwaysTrue,
+            "page.count == parameters.pageSize",
+            "a page of another size is never authentic"
+        ),
+        .init(
+            "SealedDB/Cipher/Logs/LogDamage.swift",
+            "requireNoneInFile",
+            .bounds,
+            "loss.count > 0",
+            "where nothing is lost, both ways return that"
+        ),
     ]
 }

@@ -169,5 +169,7 @@ struct KeyPerStoreTests {
             let outcome = try sandbox.fail(64, "verify", "a.db", option, value, "--key-file", "a.key")
             #expect(outcome.error.contains("--key-file and \(option) exclude each other"), "\(outcome.error)")
         }
+        let both = try sandbox.fail(64, "verify", "--key-map", "map", "--key-template", "key-file:{stem}.key")
+        #expect(both.error.contains("--key-template and --key-map exclude each other"), "\(both.error)")
     }
 }

@@ -28,6 +28,13 @@ struct SlotCreationTests {
         let error = try #require(throws: DatabaseError.self, sourceLocation: location) { try self.create() }
         #expect(error.reason == .alreadyExists, "\(what): \(error)", sourceLocation: location)
         #expect(try [store.bytes(0), store.bytes(1)] == before, "\(what)", sourceLocation: location)
+        guard what != "locked" else { return }
+        // Nor does the attempt keep them locked.
+        for file in store.files {
+            let descriptor = sealeddb_open(file, O_RDWR, 0)
+            #expect(sealeddb_lock(descriptor, Int32(F_WRLCK), 0, 0) == 0, "\(what)", sourceLocation: location)
+            sealeddb_unlock_and_close(descriptor)
+        }
     }
 
     /// A process that was killed while it made a store leaves its slots, and the store under a name of a leftover.
