@@ -230,6 +230,29 @@ struct LogDamageTests {
         try expectDamage()
     }
 
+    /// The frame behind it tells what the header was, and no later one has that page.
+    @Test func aHeaderThatIsLost() throws {
+        let service = try Database.testing(directory.file("service"), journalMode: .wal)
+        try service.execute(
+            script: """
+                CREATE TABLE t (a); INSERT INTO t VALUES (0); CREATE TABLE u (a); INSERT INTO u VALUES (0);
+                PRAGMA wal_checkpoint(TRUNCATE)
+                """
+        )
+        let file = try directory.bytes("service")
+        for table in ["t", "u", "t"] { try service.executeUpdate("UPDATE \(raw: table) SET a = a + 1") }
+        var log = try directory.bytes("service-wal")
+        #expect(service.close() && log.count == 32 + 3 * Self.frameSize)
+        log.resetBytes(in: 32 + Self.frameSize..<32 + Self.frameSize + 24)
+        try directory.write("db", file)
+        try directory.write("db-wal", log)
+        try expectDamage()
+        _ = try StoreRecovery(path: directory.file("db"), key: .testing(1), to: directory.file("new")).run()
+        let saved = try Database.testing(directory.file("new"))
+        defer { saved.close() }
+        #expect(try saved.integers("SELECT t.a + 10 * u.a FROM t, u") == [12])
+    }
+
     /// The frame that ends the damaged transaction is lost, too. Behind it pages come again, which one transaction has once.
     @Test(arguments: [0, 0xff] as [UInt8])
     func anEndThatIsLostBeforeTheLastTransaction(filling: UInt8) throws {
