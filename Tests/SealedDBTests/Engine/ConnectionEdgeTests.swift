@@ -22,9 +22,10 @@ struct ConnectionEdgeTests {
 
     // MARK: Opening
 
-    /// SQLite refuses these names and flags without a call of the system that could fail.
-    @Test func whyAFileIsNotOpened() {
+    /// SQLite refuses these names and flags without a call of the system that could fail. How an earlier one failed says nothing.
+    @Test(arguments: [EIO, EACCES]) func whyAFileIsNotOpened(earlier: Int32) {
         let long = "/" + String(repeating: "a", count: 5000)
+        errno = earlier
         let error = #expect(throws: DatabaseError.self) { try Connection(path: long, flags: Self.flags) }
         #expect(error?.reason == .noSuchFile, "\(String(describing: error))")
         let other = #expect(throws: DatabaseError.self) { try Connection(path: directory.file("none"), flags: 0) }

@@ -112,6 +112,8 @@ final class Connection {
         let vfs = try GuardedVFS.name(guarding: vfs)
         // In a variable, because Swift would watch a property whose address is given away at each access, and so at each row.
         var opened: OpaquePointer?
+        // SQLite takes what stands there for the system's reason, also where it has refused the path itself.
+        errno = 0
         let code = sqlite3_open_v2(literal, &opened, cleared | mutex, vfs)
         guard code == SQLITE_OK else {
             let error = Connection.openError(opened, code: code, path: path)
