@@ -68,6 +68,19 @@ struct SlowStatementTests {
         #expect(!texts.joined().contains("secret"))
     }
 
+    /// What the library runs itself has no limit; what the caller runs behind that has it again.
+    @Test func theLimitHoldsBehindCallsOfTheLibrary() throws {
+        var configuration = Configuration()
+        configuration.statementTimeout = .milliseconds(2)
+        let db = Database(path: nil, configuration: configuration)
+        try db.openVerified()
+        try db.attach(":memory:", as: "other")
+        let long =
+            "WITH RECURSIVE n(i) AS (VALUES (1) UNION ALL SELECT i + 1 FROM n LIMIT 30000000) SELECT count(*) FROM n"
+        let error = #expect(throws: DatabaseError.self) { try db.integers(long) }
+        #expect(error?.reason == .timedOut)
+    }
+
     /// Who has the limit changed must see which one it was.
     @Test func theErrorNamesTheLimit() throws {
         var configuration = Configuration()

@@ -95,6 +95,15 @@ struct DamagedPageTests {
         #expect(EngineInfo.current().noticesDamagedPages, "\(EngineInfo.current().damagedPagesDetail ?? "")")
     }
 
+    @Test func theErrorSaysWhatToDo() throws {
+        try makeStore(.changed)
+        let database = try open()
+        let error = #expect(throws: DatabaseError.self) {
+            _ = try database.executeQuery("SELECT body FROM t").scalar(Data.self)
+        }
+        #expect(error?.message.contains("`sealdb verify` lists the pages") == true, "\(error as Any)")
+    }
+
     /// The connection has read zeros, and may keep them: the next block gets another one.
     @Test func aQueueOpensAnotherConnection() throws {
         try makeStore(.changed)

@@ -15,8 +15,11 @@ struct SettingsCheckTests {
         #expect(throws: Never.self) { try CipherSettings(pageSize: size).validate() }
     }
 
-    @Test func theTraitsOfTheBuild() {
-        #expect(EngineInfo.enabledTraits.contains(isEncrypting ? "SQLCipher" : "PlainSQLite"))
+    @Test func whichFormatsHaveCodes() {
+        for settings in [.sqlCipher4, .sqlCipher3, .sqlCipher2] as [CipherSettings] {
+            #expect(settings.isAuthenticated)
+        }
+        #expect(!CipherSettings.sqlCipher1.isAuthenticated)
     }
 
     /// A log or journal that somebody puts beside a new file would change it.

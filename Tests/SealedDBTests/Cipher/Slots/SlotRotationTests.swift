@@ -18,6 +18,15 @@ struct SlotRotationTests {
         return try connection.mainFileHeader()
     }
 
+    /// Whoever plans learns of a new key that cannot be read again.
+    @Test func aNewKeyThatIsGoneBeforeThePlan() throws {
+        let path = try store.directory.write("new", String(repeating: "05", count: 32).utf8)
+        let rotation = KeyRotation(path: store.path, from: try .testing(1), to: try KeySource.keyFile(path).key())
+        #expect(try rotation.plan().estimatedSeconds == 0)
+        unlink(path)
+        #expect(throws: DatabaseError.self) { try rotation.plan() }
+    }
+
     @Test func aRotationReplacesTheSlot() throws {
         let salt = try salt()
         let rotation = KeyRotation(path: store.path, from: try .testing(1), to: try .testing(5))
