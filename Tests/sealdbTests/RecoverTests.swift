@@ -144,6 +144,7 @@ struct RecoverTests {
         try damage(1)
         let outcome = try recover(2)
         #expect(outcome.lines.contains("table_with_a_long_name_149: 1 row"), "\(outcome.output)")
+        #expect(!outcome.output.contains("lost_and_found"), "\(outcome.output)")
         #expect(try rows("SELECT * FROM table_with_a_long_name_149", "saved") == ["1,2"])
     }
 
@@ -160,6 +161,7 @@ struct RecoverTests {
         )
         let outcome = try recover(2)
         #expect(outcome.output.contains("2 rows of t do not fit the table"), "\(outcome.output)")
+        #expect(outcome.lines.contains("lost_and_found: 2 rows"), "\(outcome.output)")
         #expect(try rows("SELECT id, nfield, c0, c1, c2 FROM lost_and_found_0", "saved") == ["1,3,,2,3", "2,3,,3,4"])
         // Rows that were older than a CHECK constraint stay in their table.
         #expect(try rows("SELECT x FROM c", "saved") == ["-1"])

@@ -446,5 +446,19 @@ extension Explained {
             "loss.count > 0",
             "where nothing is lost, both ways return that"
         ),
+        .init(
+            "SealedDB/Cipher/Logs/LogDamage.swift",
+            "requireNoneInFile",
+            .alwaysTrue,
+            "loss.count > 0",
+            "where nothing is lost, both ways return that"
+        ),
+        .init(
+            "SealedDB/Cipher/Settings/CipherSettings.swift",
+            "differsFromCompatibility",
+            .partDropped,
+            "$0.name == pragma",
+            "settings that are as the compatibility has them are set once more"
+        ),
     ]
 }
