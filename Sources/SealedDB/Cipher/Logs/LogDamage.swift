@@ -241,8 +241,8 @@ struct LogDamage {
         return try damage.inFile(damage.tail().pages, pageSize: damage.header.pageSize)
     }
 
-    /// Counts the commits in the frames after a header that is damaged or not theirs. The header's values are unknown, so all page sizes and
-    /// byte orders are tried. A power failure can tear the header only when SQLite restarts the log, and then all
+    /// Counts the commits in the frames after a header that is damaged or not theirs. The header's values are unknown, so
+    /// all page sizes and byte orders are tried. A power failure can tear the header only when SQLite restarts the log, and then all
     /// earlier frames are already in the file. So are those that an older log has left behind the frames of this one.
     /// - Returns: their number, and whether the file has some of their pages, but not all newest ones.
     private func transactionsBehindHeader() throws(DatabaseError) -> Loss {

@@ -70,22 +70,22 @@ struct SalvagedFrames {
         var newest: ArraySlice<UInt8>?
         var previous: LogFrameHeader?
         for offset in offsets {
-            let isNewer = try bytes(offset, LogFrameHeader.size).map { LogFrameHeader($0[...]) }
-                .map { $0.mayBeNewer(thanLogOf: newest ?? header.salts) || $0.salts == newest }
-            guard isNewer == true, let frame = try frame(at: offset), let page = frame.page, frame.isAuthentic else {
+            guard let claim = try bytes(offset, LogFrameHeader.size).map({ LogFrameHeader($0[...]) }),
+                claim.mayBeNewer(thanLogOf: newest ?? header.salts) || claim.salts == newest,
+                let frame = try frame(at: offset), let page = frame.page, frame.isAuthentic
+            else {
                 previous = nil
                 continue
             }
-            // The salts of one frame alone may be damaged.
-            let follows = previous.map { previous in
-                LogChecksum(isBigEndian: header.isBigEndian, after: previous.checksum).adding(frame.header, page[...])
-                    .bytes[...]
-                    == frame.header.checksum && previous.salts == frame.header.salts
+            // The salts of one frame alone may be damaged: it counts with the one before, or as the first of its log.
+            if let previous {
+                let sum = LogChecksum(isBigEndian: header.isBigEndian, after: previous.checksum)
+                let follows = sum.adding(claim, page[...]).bytes[...] == claim.checksum
+                if follows, previous.salts == claim.salts { newest = claim.salts }
+            } else if offset == LogHeader.size, header.isSucceeded(byLogOf: claim, page[...]) {
+                newest = claim.salts
             }
-            if follows ?? (offset == LogHeader.size && header.isSucceeded(byLogOf: frame.header, page[...])) {
-                newest = frame.header.copy.salts
-            }
-            previous = frame.header
+            previous = claim
         }
         return newest
     }
