@@ -60,6 +60,15 @@ struct SerializationTests {
         #expect(directory.names.allSatisfy { $0.hasPrefix("db") })
     }
 
+    @Test(arguments: [true, false])
+    func theDatabaseIsNotWritten(isPlaintext: Bool) throws {
+        let database = try Database.testing(directory.file("db"), journalMode: .delete)
+        try database.fill(rows: 50)
+        let before = try directory.bytes("db")
+        _ = try isPlaintext ? database.plaintextSerialized() : database.serialized()
+        #expect(try directory.bytes("db") == before)
+    }
+
     @Test func refusals() throws {
         let database = try Database.testing(directory.file("db"))
         try database.fill(rows: 5)

@@ -29,6 +29,15 @@ struct LiteralMessageTests {
         #expect(message("\(token) 1").contains("near \"\(token)\""))
     }
 
+    /// What the statement's author says is not SQLite's to quote.
+    @Test(arguments: ["near \"1 of both", "1\": syntax error", "unrecognized token: \"1", "1\""])
+    func messagesOfTriggersAreKept(text: String) throws {
+        let trigger = "CREATE TRIGGER refuses BEFORE INSERT ON t BEGIN SELECT RAISE(ABORT, '\(text)'); END"
+        try database.execute(script: "CREATE TABLE t (a)")
+        #expect(database.executeStatements(trigger))
+        #expect(message("INSERT INTO t VALUES (1) RETURNING a").contains(text))
+    }
+
     /// A token longer than any name is rather a key that lost its quotes.
     @Test func longNamesAreNotShown() {
         let name = String(repeating: "a", count: 64)

@@ -50,6 +50,26 @@ struct SlotCopyTests {
         #expect(try #require(throws: DatabaseError.self) { try self.backUp() }.reason == .alreadyExists)
     }
 
+    @Test func whoAcceptsOlderSlotsBacksThemUp() throws {
+        let older = try store.text
+        _ = try store.slots(2).rename("ops", to: "x")
+        try store.write(older)
+        var configuration = Configuration(key: try .testing(1))
+        configuration.isReadOnly = true
+        configuration.acceptsOlderSlots = true
+        let database = Database(path: store.path, configuration: configuration)
+        try database.openVerified()
+        try database.backup(toNewFile: backup, key: nil, progress: nil)
+        database.close()
+        // It is as old as the store's slots, and is refused like them.
+        #expect(try #require(throws: DatabaseError.self) { try self.count(backup, 2) }.reason == .olderSlots)
+        configuration.key = try .testing(2)
+        let copy = Database(path: backup, configuration: configuration)
+        try copy.openVerified()
+        #expect(try copy.integers("SELECT count(*) FROM t") == [20])
+        copy.close()
+    }
+
     @Test func backupsUnderTheirOwnKeyHaveNone() throws {
         try backUp(backupKey: .testing(8))
         #expect(!KeySlots.exist(beside: backup))
