@@ -19,7 +19,7 @@ extension NamedMutant {
             "a page of which the log's number is damaged does not count as in the file",
             "SealedDB/Cipher/Logs/LogTail.swift",
             .statement,
-            "if isPossible(proven) { pages.append(UnusedPage(number: proven.page, offset: frame.offset)) }",
+            "if let own { pages.append(UnusedPage(number: own.page, offset: frame.offset)) }",
             ""
         ),
         .init(
@@ -117,14 +117,14 @@ extension NamedMutant {
             "frames behind the header of an older log are not looked for",
             "SealedDB/Cipher/Logs/LogTail.swift",
             .statement,
-            "if standing.continuesNewer, frame.header.pageCount > 0 { newerCommitCount += 1 }",
+            "if standing.continuesNewer { noteNewer(frame.header) }",
             ""
         ),
         .init(
-            "the first frame behind the header of an older log does not count",
+            "the first frame of a log whose header was lost does not count",
             "SealedDB/Cipher/Logs/LogHeader.swift",
             .expression,
-            "start.step(to: sum)[..<4] == bytes[8..<12]",
+            "start.step(to: sum)[..<4] == BigEndian.bytes(UInt32(page.count))[...]",
             "false"
         ),
         .init(
@@ -147,6 +147,41 @@ extension NamedMutant {
             .expression,
             "previous?.standing.isOfLog != false",
             "false"
+        ),
+        .init(
+            "a part of an older transaction hides the newer log behind it",
+            "SealedDB/Cipher/Logs/LogDamage.swift",
+            .expression,
+            "transactionsBehindHeader(ofLogWith: tail?.newerSalts)",
+            "transactionsBehindHeader(ofLogWith: nil)"
+        ),
+        .init(
+            "the frames behind a newer log that has lost its header count as those of the log",
+            "SealedDB/Cipher/Logs/HeadlessLog.swift",
+            .expression,
+            "isFirstOfOlderLog(frame)",
+            "false"
+        ),
+        .init(
+            "a recovery takes the frames behind a newer log that has lost its header for that log",
+            "SealedDB/Cipher/Recovery/SalvagedFrames.swift",
+            .expression,
+            "beforeGap?.mayBeNewer(thanLogOf: claim.salts) == true",
+            "false"
+        ),
+        .init(
+            "numbers of an older frame in a header that the disk wrote in part prove a commit",
+            "SealedDB/Cipher/Logs/LogTail.swift",
+            .expression,
+            "[frame.provenByItself].first(where: isPossible)",
+            "Optional<ProvenFrame>.none"
+        ),
+        .init(
+            "frames of a log with other salts pass for damaged ones of this log",
+            "SealedDB/Cipher/Logs/LogDamage.swift",
+            .expression,
+            "others.isEmpty",
+            "true"
         ),
     ]
 }

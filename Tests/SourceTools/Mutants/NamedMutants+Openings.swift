@@ -112,7 +112,7 @@ extension NamedMutant {
             "a page that a transaction cannot have twice proves no commit",
             "SealedDB/Cipher/Logs/LogTail.swift",
             .expression,
-            "!pages.insert(header.page).inserted",
+            "!pages.insert(page).inserted",
             "false"
         ),
         .init(

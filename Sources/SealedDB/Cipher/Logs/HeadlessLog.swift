@@ -1,4 +1,5 @@
-/// What the frames of a log have whose header is damaged. It is given each frame, one after the other, as with some size of pages.
+/// What the frames of a log have whose header is damaged, or that of an older log. It is given each frame, one after the other, as
+/// with some size of pages.
 struct HeadlessLog {
     /// How many transactions are committed in it.
     private(set) var commitCount = 0
@@ -9,18 +10,28 @@ struct HeadlessLog {
     /// Where the bytes of each page stand in the log: those of committed transactions, and those of one that is not ended.
     private var (committed, pending): ([Int64: Int64], [Int64: Int64]) = ([:], [:])
     private var salts: ArraySlice<UInt8>?
+    /// Those of its frames, if the header is known to be of an older log, until the first of them has come.
+    private var awaitedSalts: ArraySlice<UInt8>?
     /// Whether the frame before is of this log and whole.
     private var followsLog = true
     private var hasEnded = false
+    /// The two frames before.
+    private var (previous, beforePrevious): (LogFrameHeader?, LogFrameHeader?)
+
+    init(salts: ArraySlice<UInt8>? = nil) { awaitedSalts = salts }
 
     mutating func append(_ frame: LogChain.Frame) {
+        defer { (previous, beforePrevious) = (frame.header.copy, previous) }
         // Zeros continue a header of zeros.
-        guard frame.header.page > 0, frame.followsPrevious, !hasEnded else {
+        guard frame.header.page > 0, frame.followsPrevious, !hasEnded,
+            frame.header.salts == awaitedSalts ?? frame.header.salts
+        else {
             followsLog = false
             return pending = [:]
         }
+        awaitedSalts = nil
         // One that continues the log is of it, whatever its salts.
-        hasEnded = !followsLog && frame.header.salts != salts ?? frame.header.salts
+        hasEnded = !followsLog && frame.header.salts != salts ?? frame.header.salts || isFirstOfOlderLog(frame)
         guard !hasEnded else { return }
         (salts, followsLog) = (frame.header.copy.salts, true)
         pending[frame.header.page] = frame.offset
@@ -30,6 +41,13 @@ struct HeadlessLog {
         pageCount = frame.header.pageCount
         committed.merge(pending) { $1 }
         pending = [:]
+    }
+
+    /// Whether the first frame that continues another one is of an older log: a frame of a newer one stands before both. SQLite had
+    /// written all of the older log to the file before it began that.
+    private func isFirstOfOlderLog(_ frame: LogChain.Frame) -> Bool {
+        guard salts == nil, let previous, let beforePrevious else { return false }
+        return previous.salts == frame.header.salts && beforePrevious.mayBeNewer(thanLogOf: previous.salts)
     }
 
     /// Where the newest version of each page of the database stands in the log.

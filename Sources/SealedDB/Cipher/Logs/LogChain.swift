@@ -11,8 +11,8 @@ struct LogChain {
         let offset: Int64
         let header: LogFrameHeader
         let page: ArraySlice<UInt8>
-        /// Whether its checksum continues that of the previous frame or, for the first frame, that of the header, or of the header
-        /// that stood there before an older one took its place.
+        /// Whether its checksum continues that of the previous frame or, for the first frame, that of the header, or of the one that
+        /// stood there and was lost.
         let followsPrevious: Bool
         /// The checksum that it should continue.
         let previousSum: LogChecksum
@@ -44,8 +44,7 @@ struct LogChain {
             let computed = sums.map { $0.adding(header, page) }
             let followsPrevious =
                 computed.contains { $0.bytes[...] == header.checksum }
-                || offset == LogHeader.size && isBigEndian == self.header.isBigEndian
-                    && self.header.isSucceeded(byLogOf: header, page)
+                || offset == LogHeader.size && self.header.isLostHeader(of: header, page, isBigEndian: isBigEndian)
             try body(
                 Frame(
                     offset: offset + Int64(LogFrameHeader.size),

@@ -39,13 +39,14 @@ struct LogDamage {
     /// What is lost, or nothing if somebody has begun the log anew meanwhile.
     private func unchangedLoss() throws(DatabaseError) -> Loss {
         var loss: Loss
-        if let tail = header.isWhole ? try tail() : nil, !tail.isOfNewerLog {
+        let tail = header.isWhole ? try tail() : nil
+        if let tail, !tail.isOfNewerLog {
             loss = (tail.lostCount, tail.isOlderThanFile)
             if !loss.isInFile {
                 loss.isInFile = try !inFile(tail.pages, pageSize: header.pageSize, isOneEnough: true).isEmpty
             }
         } else {
-            loss = try transactionsBehindHeader()
+            loss = try transactionsBehindHeader(ofLogWith: tail?.newerSalts)
         }
         if loss.isInFile { loss.count = max(loss.count, 1) }
         return try LogDamage.currentHeader(path) == header ? loss : (0, false)
@@ -187,7 +188,13 @@ struct LogDamage {
 
     /// What stands behind the end of the log.
     private func tail() throws(DatabaseError) -> LogTail {
-        var tail = LogTail(ofLogWith: header.salts, limit: try largestPageCount())
+        let tail = try tail(besideFramesWith: [])
+        let others = tail.strangersSalts
+        return others.isEmpty ? tail : try self.tail(besideFramesWith: others)
+    }
+
+    private func tail(besideFramesWith others: Set<[UInt8]>) throws(DatabaseError) -> LogTail {
+        var tail = LogTail(ofLogWith: header.salts, limit: try largestPageCount(), saltsOfOthers: others)
         try chain(pageSize: header.pageSize, isBigEndian: header.isBigEndian).forEachFrame { tail.append($0) }
         return tail
     }
@@ -244,11 +251,12 @@ struct LogDamage {
     /// Counts the commits in the frames after a header that is damaged or not theirs. The header's values are unknown, so
     /// all page sizes and byte orders are tried. A power failure can tear the header only when SQLite restarts the log, and then all
     /// earlier frames are already in the file. So are those that an older log has left behind the frames of this one.
+    /// - Parameter salts: those of the frames, if they are known.
     /// - Returns: their number, and whether the file has some of their pages, but not all newest ones.
-    private func transactionsBehindHeader() throws(DatabaseError) -> Loss {
+    private func transactionsBehindHeader(ofLogWith salts: ArraySlice<UInt8>?) throws(DatabaseError) -> Loss {
         for pageSize in LogHeader.pageSizes {
             for isBigEndian in [false, true] {
-                var log = HeadlessLog()
+                var log = HeadlessLog(salts: salts)
                 try chain(pageSize: pageSize, isBigEndian: isBigEndian).forEachFrame { log.append($0) }
                 if log.commitCount > 0, try !areInFile(log.newest, pageSize: pageSize) {
                     let isInFile = try !inFile(log.pages, pageSize: pageSize, isOneEnough: true).isEmpty

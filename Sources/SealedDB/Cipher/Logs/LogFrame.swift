@@ -30,7 +30,8 @@ struct LogFrameHeader {
         page > 0 && LogFrameHeader.mayFollow(salts, self.salts)
     }
 
-    private static func mayFollow(_ older: ArraySlice<UInt8>, _ newer: ArraySlice<UInt8>) -> Bool {
+    /// Whether SQLite may have counted up from the salts of one log to those of the other.
+    static func mayFollow(_ older: ArraySlice<UInt8>, _ newer: ArraySlice<UInt8>) -> Bool {
         let age = (BigEndian.number(newer.prefix(4)) - BigEndian.number(older.prefix(4))) & 0xffff_ffff
         return (1..<65536).contains(age)
     }

@@ -12,7 +12,7 @@ struct LogHeader: Equatable {
 
     /// That of a new log.
     static func bytes(pageSize: Int, salts: [UInt8]) -> [UInt8] {
-        let start = [0x377f_0682, UInt32(knownVersion), UInt32(pageSize), 0].flatMap(BigEndian.bytes) + salts
+        let start = start(isBigEndian: false) + [UInt32(pageSize), 0].flatMap(BigEndian.bytes) + salts
         var sum = LogChecksum(isBigEndian: false)
         sum.add(start[...])
         return start + sum.bytes
@@ -44,15 +44,25 @@ struct LogHeader: Equatable {
         return sum
     }
 
-    /// Whether a frame is the first one of a log that has begun anew in the same file, with a header that was lost. Of that, all but
-    /// the number of the log is known, which the frame's checksum tells.
-    func isSucceeded(byLogOf frame: LogFrameHeader, _ page: ArraySlice<UInt8>) -> Bool {
-        guard isWhole, page.count == pageSize, frame.mayBeNewer(thanLogOf: salts) else { return false }
+    /// Whether a frame is the first one of a log whose header was lost: this one is damaged, or of an older log in the same file. Of
+    /// the lost one, all but the number of the log is known, which the frame's checksum tells.
+    func isLostHeader(of frame: LogFrameHeader, _ page: ArraySlice<UInt8>, isBigEndian: Bool) -> Bool {
+        if isWhole {
+            guard isBigEndian == self.isBigEndian, page.count == pageSize, frame.mayBeNewer(thanLogOf: salts) else {
+                return false
+            }
+        }
+        guard frame.page > 0 else { return false }
         var sum = LogChecksum(isBigEndian: isBigEndian, after: frame.checksum)
         for bytes in [page, frame.numbers, frame.salts] { sum.remove(bytes) }
         var start = LogChecksum(isBigEndian: isBigEndian)
-        start.add(bytes[..<8])
-        return start.step(to: sum)[..<4] == bytes[8..<12]
+        start.add(LogHeader.start(isBigEndian: isBigEndian)[...])
+        return start.step(to: sum)[..<4] == BigEndian.bytes(UInt32(page.count))[...]
+    }
+
+    /// The magic and the version.
+    private static func start(isBigEndian: Bool) -> [UInt8] {
+        [0x377f_0682 | (isBigEndian ? 1 : 0), UInt32(knownVersion)].flatMap(BigEndian.bytes)
     }
 
     /// Whether SQLite would take it for the header of a log.

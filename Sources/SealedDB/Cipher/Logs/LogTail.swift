@@ -4,19 +4,38 @@ struct LogTail {
     private let salts: ArraySlice<UInt8>
     /// More pages than the database can have.
     private let limit: Int64
+    /// Salts of frames that another log has left, although SQLite did not count up from its salts to those of this one: it draws new
+    /// ones at random where the connection that writes the first frame has not seen the log before.
+    private let saltsOfOthers: Set<[UInt8]>
+    /// How many frames have salts that neither this log nor an older one has.
+    private var strangeSalts: [[UInt8]: Int] = [:]
     private var previous: (frame: LogChain.Frame, standing: FrameStanding)?
     private var transactions = LostTransactions()
     /// The pages of those frames.
     private(set) var pages: [UnusedPage] = []
 
-    init(ofLogWith salts: ArraySlice<UInt8>, limit: Int64) {
-        (self.salts, self.limit) = (salts, limit)
+    /// - Parameter saltsOfOthers: the ``strangersSalts`` that an earlier reading has found.
+    init(ofLogWith salts: ArraySlice<UInt8>, limit: Int64, saltsOfOthers: Set<[UInt8]> = []) {
+        (self.salts, self.limit, self.saltsOfOthers) = (salts, limit, saltsOfOthers)
+    }
+
+    /// Salts that several frames have, and those that SQLite has counted up from or to these: damage has not made them of this log's.
+    var strangersSalts: Set<[UInt8]> {
+        let repeated = strangeSalts.filter { $0.value > 1 }.keys.map { $0[...] }
+        let all = strangeSalts.keys.filter { salts in
+            repeated.contains {
+                $0 == salts[...] || LogFrameHeader.mayFollow($0, salts[...]) || LogFrameHeader.mayFollow(salts[...], $0)
+            }
+        }
+        return Set(all)
     }
 
     /// How many transactions in it were committed.
     var lostCount: Int { transactions.certainCount + newerCommitCount }
 
-    /// How many were committed by a log that began anew behind this one. Its header is on the disk before any frame.
+    /// The salts of the newest log that began anew behind this one. Its header is on the disk before any frame.
+    private(set) var newerSalts: ArraySlice<UInt8>?
+    /// How many that has committed.
     private var newerCommitCount = 0
     /// Whether SQLite reads any transaction of this log.
     private var hasTransactions = false
@@ -43,15 +62,19 @@ struct LogTail {
 
     mutating func append(_ frame: LogChain.Frame) {
         let isOfLog = frame.header.salts == salts
+        let isStrange = !isOfLog && !frame.header.mayBeOlder(thanLogOf: salts)
+        if isStrange, frame.header.page > 0, frame.header.page <= limit {
+            strangeSalts[Array(frame.header.salts), default: 0] += 1
+        }
         var standing = FrameStanding(
             isOfLog: isOfLog,
             isWhole: isOfLog && frame.followsPrevious,
             continuesAsOlder: !isOfLog && frame.followsPrevious && continuesLog(previous?.standing),
             continuesNewer: frame.followsPrevious && frame.header.mayBeNewer(thanLogOf: salts)
                 && previous?.frame.header.salts ?? frame.header.salts == frame.header.salts,
-            isLost: !isOfLog && !frame.header.mayBeOlder(thanLogOf: salts)
+            isLost: isStrange && !saltsOfOthers.contains(Array(frame.header.salts))
         )
-        if standing.continuesNewer, frame.header.pageCount > 0 { newerCommitCount += 1 }
+        if standing.continuesNewer { noteNewer(frame.header) }
         if isOfLog, let (damaged, itsStanding) = previous, !itsStanding.isWhole {
             let proven = damaged.proven(by: frame)
             if isPossible(proven) {
@@ -63,17 +86,30 @@ struct LogTail {
                 }
             }
         }
-        transactions.add(frame.header, standing, isBehindOwn: previous?.standing.isOfLog != false)
-        addPages(of: frame, standing)
+        // Where blocks of the disk divide its header, a power failure can leave the numbers of an older frame in it.
+        let own = isOfLog && !standing.isWhole ? [frame.provenByItself].first(where: isPossible) : nil
+        transactions.add(
+            page: own?.page ?? frame.header.page,
+            commits: (own?.pageCount ?? frame.header.pageCount) > 0,
+            standing,
+            isBehindOwn: previous?.standing.isOfLog != false
+        )
+        addPages(of: frame, standing, own)
         if !transactions.hasBegun, frame.header.pageCount > 0 { (pages, hasTransactions) = ([], true) }
         previous = (frame, standing)
+    }
+
+    private mutating func noteNewer(_ header: LogFrameHeader) {
+        if header.mayBeNewer(thanLogOf: newerSalts ?? salts) { (newerSalts, newerCommitCount) = (header.copy.salts, 0) }
+        if header.salts == newerSalts, header.pageCount > 0 { newerCommitCount += 1 }
     }
 
     private func continuesLog(_ previous: FrameStanding?) -> Bool {
         previous.map { $0.isOfLog || $0.continuesAsOlder } ?? true
     }
 
-    private mutating func addPages(of frame: LogChain.Frame, _ standing: FrameStanding) {
+    /// - Parameter own: what its own checksum proves that the frame was.
+    private mutating func addPages(of frame: LogChain.Frame, _ standing: FrameStanding, _ own: ProvenFrame?) {
         let page = UnusedPage(number: frame.header.page, offset: frame.offset)
         if standing.isWhole || standing.continuesAsOlder || standing.continuesNewer
             || standing.isOfLog && previous?.standing.isLost == true
@@ -81,8 +117,7 @@ struct LogTail {
             pages.append(page)
         } else if standing.isOfLog {
             pages.append(UnusedPage(claimedBy: frame))
-            let proven = frame.provenByItself
-            if isPossible(proven) { pages.append(UnusedPage(number: proven.page, offset: frame.offset)) }
+            if let own { pages.append(UnusedPage(number: own.page, offset: frame.offset)) }
         }
     }
 
@@ -150,8 +185,7 @@ private struct LostTransactions {
     mutating func passCommit() { isBehindCommit = true }
 
     /// - Parameter isBehindOwn: whether what stands before has the salts of the log, too.
-    mutating func add(_ header: LogFrameHeader, _ standing: LogTail.FrameStanding, isBehindOwn: Bool) {
-        let commits = header.pageCount > 0
+    mutating func add(page: Int64, commits: Bool, _ standing: LogTail.FrameStanding, isBehindOwn: Bool) {
         let isOtherWrite = standing.isOfLog && !standing.isWhole && isBehindOwn
         if hasBegun && isOtherWrite || !standing.isOfLog && isBetweenGaps {
             (countBeforeBreak, count) = (certainCount, 0)
@@ -160,7 +194,7 @@ private struct LostTransactions {
         isBehindLoss = isBehindLoss || standing.isLost
         // What a crash has left behind the end of a log may have the pages that stand before it.
         if !hasBegun || standing.isOfLog && commits { pages = [] }
-        if standing.isOfLog, !commits, !pages.insert(header.page).inserted, isBehindLoss { isBehindCommit = true }
+        if standing.isOfLog, !commits, !pages.insert(page).inserted, isBehindLoss { isBehindCommit = true }
         if standing.isWhole {
             if hasBegun, commits { count += 1 }
             return

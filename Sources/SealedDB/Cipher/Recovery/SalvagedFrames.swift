@@ -33,7 +33,8 @@ struct SalvagedFrames {
     /// What the header of the log says: the salts that tell its frames from those of an older one, and the checksum that the first
     /// frame continues. Without a header these are the salts of the first frame that is whole.
     func start() throws(DatabaseError) -> LogStart? {
-        if let header = try bytes(0, LogHeader.size).map(LogHeader.init), header.isWhole {
+        let header = try bytes(0, LogHeader.size).map(LogHeader.init)
+        if let header, header.isWhole {
             if let salts = try saltsOfNewerLog(than: header) {
                 return LogStart(salts: salts, sum: nil, isBigEndian: header.isBigEndian)
             }
@@ -41,25 +42,37 @@ struct SalvagedFrames {
             return LogStart(salts: header.salts, sum: sum, isBigEndian: sum.isBigEndian)
         }
         var salts: ArraySlice<UInt8>?
-        var (previous, lastSalts): (ArraySlice<UInt8>?, ArraySlice<UInt8>?)
+        // The frame before, and the one before that if it does not continue that.
+        var (previous, beforeGap): (LogFrameHeader?, LogFrameHeader?)
         for offset in offsets {
             guard let frame = try frame(at: offset), let page = frame.page, frame.isAuthentic else {
-                previous = nil
+                (previous, beforeGap) = (nil, nil)
                 continue
             }
-            let header = frame.header
-            salts = salts ?? header.salts
-            let isCertain = header.salts == lastSalts
-            lastSalts = header.salts
+            let claim = frame.header
+            salts = salts ?? claim.salts
+            var continues = false
             for isBigEndian in [false, true] {
-                guard let previous else { break }
-                let sum = LogChecksum(isBigEndian: isBigEndian, after: previous).adding(header, page[...])
-                // Those of one of them may be damaged.
-                if isCertain, sum.bytes[...] == header.checksum {
-                    return LogStart(salts: header.salts, sum: nil, isBigEndian: isBigEndian)
+                if offset == LogHeader.size,
+                    header?.isLostHeader(of: claim, page[...], isBigEndian: isBigEndian) == true
+                {
+                    return LogStart(salts: claim.salts, sum: nil, isBigEndian: isBigEndian)
                 }
+                guard let previous else { continue }
+                let sum = LogChecksum(isBigEndian: isBigEndian, after: previous.checksum).adding(claim, page[...])
+                guard sum.bytes[...] == claim.checksum else { continue }
+                continues = true
+                // Those of one of them may be damaged.
+                guard claim.salts == previous.salts else { continue }
+                // Two frames of an older log stand behind one of the newer log that took its place.
+                let isOlder = beforeGap?.mayBeNewer(thanLogOf: claim.salts) == true
+                return LogStart(
+                    salts: (isOlder ? beforeGap : nil)?.salts ?? claim.salts,
+                    sum: nil,
+                    isBigEndian: isBigEndian
+                )
             }
-            previous = header.checksum
+            (previous, beforeGap) = (claim, continues ? nil : previous)
         }
         // No two neighbours are whole, so that no checksum is needed.
         return salts.map { LogStart(salts: $0, sum: nil, isBigEndian: false) }
@@ -82,7 +95,9 @@ struct SalvagedFrames {
                 let sum = LogChecksum(isBigEndian: header.isBigEndian, after: previous.checksum)
                 let follows = sum.adding(claim, page[...]).bytes[...] == claim.checksum
                 if follows, previous.salts == claim.salts { newest = claim.salts }
-            } else if offset == LogHeader.size, header.isSucceeded(byLogOf: claim, page[...]) {
+            } else if offset == LogHeader.size,
+                header.isLostHeader(of: claim, page[...], isBigEndian: header.isBigEndian)
+            {
                 newest = claim.salts
             }
             previous = claim

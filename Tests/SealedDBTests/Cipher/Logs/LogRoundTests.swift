@@ -1,0 +1,141 @@
+import Testing
+
+@testable import SealedDB
+
+/// Logs that have begun anew, and of which the frames of an older log are left behind the newer ones. What stands at their beginning
+/// was lost, or is what the disk had before.
+@Suite(.hangLimit, .enabled(if: isEncrypting, "needs a codec"))
+struct LogRoundTests {
+    private let rounds: LogRounds
+
+    init() throws { rounds = try LogRounds() }
+
+    /// SQLite reads frames of the older log that commit nothing.
+    @Test(arguments: [2, 3]) func aPartOfAnOlderTransactionComesFirst(pageCount: Int) throws {
+        try rounds.update(1...pageCount, to: 1)
+        try rounds.checkpoint()
+        let (file, older) = (try rounds.file, try rounds.log)
+        for row in 1...8 { try rounds.update(row...row, to: 10 + row) }
+        try rounds.put(file, Array(older.prefix(pageCount * 4096) + rounds.log.dropFirst(pageCount * 4096)))
+
+        #expect(try !rounds.isSound())
+        #expect(throws: DatabaseError.self) { try LogDamage.requireNone(ofStore: rounds.path) }
+        let saved = try rounds.recovered(isComplete: false)
+        #expect(saved == (1...8).map { $0 > pageCount ? 10 + $0 : 1 })
+    }
+
+    /// What is left of two newer logs counts as that of the newest.
+    @Test func twoNewerLogs() throws {
+        try rounds.update(1...1, to: 1)
+        try rounds.checkpoint()
+        let older = try rounds.log
+        for row in 1...8 { try rounds.update(row...row, to: 10 + row) }
+        try rounds.checkpoint()
+        let file = try rounds.file
+        for row in 1...4 { try rounds.update(row...row, to: 20 + row) }
+        try rounds.put(file, Array(older.prefix(32) + rounds.log.dropFirst(32)))
+
+        #expect(try LogDamage.lostTransactions(ofStore: rounds.path) == 4)
+        #expect(try rounds.recovered(isComplete: false) == [21, 22, 23, 24, 15, 16, 17, 18])
+        try rounds.checkpoint()
+        try rounds.put(rounds.file, Array(older.prefix(32) + rounds.log.dropFirst(32)))
+        #expect(try rounds.isSound())
+    }
+
+    /// A checkpoint writes pages in their order, so that it may have written those of all transactions but the first.
+    @Test func aCheckpointLeftOutThePageOfTheFirstFrame() throws {
+        let before = try rounds.file
+        try rounds.update(8...8, to: 100)
+        for row in 1...4 { try rounds.update(row...row, to: 100 + row) }
+        var log = try rounds.log
+        try rounds.checkpoint()
+        var file = try rounds.file
+        let place = (Int(BigEndian.number(log[32..<36])) - 1) * 4096
+        file.replaceSubrange(place..<place + 4096, with: before[place..<place + 4096])
+        try rounds.put(file, log)
+        #expect(try rounds.isSound())
+
+        log.replaceSubrange(0..<32, with: [UInt8](repeating: 0, count: 32))
+        try rounds.put(file, log)
+        try expectNobodyOpens(rounds.path)
+        #expect(try rounds.recovered(isComplete: false) == [101, 102, 103, 104, 0, 0, 0, 100])
+    }
+
+    /// The frames of the older log, of which the file has newer pages, are not taken for those of the log.
+    @Test(arguments: [(32, 1), (32, 2), (512, 2), (4096, 2), (4096, 3)], [0, 0xff] as [UInt8])
+    func theNewerLogIsInTheFile(damage: (size: Int, count: Int), byte: UInt8) throws {
+        for row in (1...8).reversed() { try rounds.update(row...row, to: row) }
+        try rounds.checkpoint()
+        for row in 1...damage.count { try rounds.update(row...row, to: 100 + row) }
+        try rounds.checkpoint()
+        let log = try [UInt8](repeating: byte, count: damage.size) + rounds.log.dropFirst(damage.size)
+        let values = (1...8).map { $0 > damage.count ? $0 : 100 + $0 }
+
+        try rounds.put(rounds.file, log)
+        #expect(try rounds.isSound())
+        #expect(try rounds.recovered(isComplete: true) == values)
+        #expect(try rounds.values() == values)
+    }
+
+    /// The header of the log can be told from its first frame.
+    @Test func aSingleTransactionBehindALostHeader() throws {
+        for row in 1...8 { try rounds.update(row...row, to: row) }
+        try rounds.checkpoint()
+        let file = try rounds.file
+        try rounds.update(1...1, to: 101)
+        try rounds.put(file, [UInt8](repeating: 0, count: 32) + rounds.log.dropFirst(32))
+        #expect(try LogDamage.lostTransactions(ofStore: rounds.path) == 1)
+        #expect(try rounds.recovered(isComplete: false) == [101, 2, 3, 4, 5, 6, 7, 8])
+    }
+
+    /// A power failure tears a transaction over frames of another log, whose salts SQLite has not counted up to those of this one.
+    @Test func aTornTransactionOverTheFramesOfAStranger() throws {
+        func setSalt(_ log: inout [UInt8], _ frame: Int, by distance: UInt8) {
+            let place = 32 + frame * LogRounds.frameSize + 8
+            // Checksums of frames do not cover the salts.
+            log[place] ^= 0x40
+            log[place + 3] &+= distance
+        }
+        try rounds.update(1...1, to: 1)
+        try rounds.update(1...8, to: 2)
+        try rounds.checkpoint()
+        let file = try rounds.file
+        // Each frame has the same page as before.
+        try rounds.update(1...1, to: 3)
+        var before = try rounds.log
+        try rounds.update(1...5, to: 4)
+        var after = try rounds.log
+        for frame in 1..<9 {
+            setSalt(&before, frame, by: frame < 3 ? 1 : 0)
+            if frame > 5 { setSalt(&after, frame, by: 0) }
+        }
+        let blocks = (32 + LogRounds.frameSize) / 4096..<(32 + 6 * LogRounds.frameSize) / 4096 + 1
+        for (first, second) in blocks.flatMap({ first in blocks.map { (first, $0) } }) where first <= second {
+            var log = before
+            for start in [first * 4096, second * 4096] {
+                log.replaceSubrange(start..<start + 4096, with: after[start..<start + 4096])
+            }
+            try rounds.put(file, log)
+            #expect(throws: Never.self, "blocks \(first) and \(second)") {
+                try LogDamage.requireNone(ofStore: rounds.path)
+            }
+        }
+    }
+
+    /// A sector of the disk ends within the header of a frame: its numbers are those of an older frame, which ended a transaction.
+    @Test func aHeaderOverTwoSectors() throws {
+        let frame = 41
+        for number in 0..<frame + 10 { try rounds.update(number % 8 + 1...number % 8 + 1, to: number) }
+        try rounds.checkpoint()
+        for number in 0..<frame - 3 { try rounds.update(number % 8 + 1...number % 8 + 1, to: 1000 + number) }
+        let (file, before) = (try rounds.file, try rounds.log)
+        try rounds.update(1...7, to: 5000)
+        var log = try rounds.log
+        let place = 32 + frame * LogRounds.frameSize
+        try #require(place % 512 == 504)
+        let sector = place - 504..<place + 8
+        log.replaceSubrange(sector, with: before[sector])
+        try rounds.put(file, log)
+        #expect(try rounds.isSound())
+    }
+}
