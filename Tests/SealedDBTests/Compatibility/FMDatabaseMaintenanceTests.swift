@@ -168,6 +168,9 @@ struct FMDatabaseMaintenanceTests {
         #expect(!db.tableExists("t"))
         try db.validateSQL("pragma user_version = 7")
         #expect(db.userVersion == 0)
+        // This one takes effect when it is compiled.
+        try db.validateSQL("pragma foreign_keys = on")
+        #expect(try db.integers("pragma foreign_keys") == [0])
         for wrong in ["select", "select * from unknown", "select 1; select 2", ""] {
             #expect(throws: DatabaseError.self) { try db.validateSQL(wrong) }
         }

@@ -29,6 +29,68 @@ struct AccessEdgeTests {
         return statement
     }
 
+    // MARK: Kinds of transactions
+
+    /// What others can do meanwhile. An exclusive transaction keeps them from reading only where there is no log.
+    @Test(arguments: [false, true]) func kindsOfTransactions(isOfPool: Bool) throws {
+        var configuration = try configuration()
+        configuration.journalMode = .delete
+        configuration.busyTimeout = .zero
+        let access: any DatabaseAccess =
+            isOfPool
+            ? DatabasePool(path: path, configuration: configuration)
+            : try DatabaseQueue(path: path, configuration: configuration)
+        try access.write { db in try db.fill(rows: 1) }
+        let other = Database(path: path, configuration: configuration)
+        try other.openVerified()
+        func others() -> [Bool] {
+            let reads = (try? other.integers("SELECT count(*) FROM t")) != nil
+            let writes = other.beginImmediateTransaction()
+            if writes { #expect(other.rollback()) }
+            return [reads, writes]
+        }
+        let (deferred, immediate, exclusive) = ([true, true], [true, false], [false, false])
+        #expect(try access.inDeferredTransaction { _ in others() } == deferred)
+        #expect(try access.inTransaction { _ in others() } == immediate)
+        #expect(try access.inImmediateTransaction { _ in others() } == immediate)
+        #expect(try access.inExclusiveTransaction { _ in others() } == exclusive)
+        // As in FMDB, where a transaction without a name is an exclusive one.
+        var found: [[Bool]] = []
+        for error in [
+            access.inDeferredTransaction { _, _ in found.append(others()) },
+            access.inImmediateTransaction { _, _ in found.append(others()) },
+            access.inExclusiveTransaction { _, _ in found.append(others()) },
+            access.inTransaction { _, _ in found.append(others()) },
+        ] {
+            #expect(error == nil)
+        }
+        #expect(found == [deferred, immediate, exclusive, exclusive])
+    }
+
+    /// The library itself takes back what a part has done. After that the block may not end its transaction either.
+    @Test(arguments: [false, true]) func partsThatFail(isOfPool: Bool) throws {
+        struct Failure: Error {}
+        let access: any DatabaseAccess =
+            isOfPool
+            ? DatabasePool(path: path, configuration: try configuration())
+            : try DatabaseQueue(path: path, configuration: configuration())
+        try access.write { db in
+            try db.fill(rows: 1)
+            #expect(throws: Failure.self) {
+                try db.savepoint {
+                    try db.fill(rows: 3)
+                    throw Failure()
+                }
+            }
+            for sql in ["COMMIT", "BEGIN"] {
+                let error = #expect(throws: DatabaseError.self) { try db.run(sql) }
+                #expect(error?.reason == .misuse, "\(sql): \(error as Any)")
+            }
+            #expect(db.isInTransaction)
+        }
+        #expect(try access.read { db in try db.integers("SELECT count(*) FROM t") } == [1])
+    }
+
     // MARK: Transactions that cannot be ended
 
     /// Closing the connection ends them.

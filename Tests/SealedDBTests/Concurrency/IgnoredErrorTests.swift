@@ -243,4 +243,23 @@ struct IgnoredErrorTests {
         let stored = try await queue.read { db in try db.integers("SELECT n FROM t ORDER BY n") }
         #expect(stored == (1...40).filter { $0 % 4 != 0 })
     }
+
+    /// FMDB's calls give back their error, and nobody has to look at it.
+    @Test func savepointsThatDoNotBegin() throws {
+        let queue = try DatabaseQueue(path: directory.file("db"), configuration: configuration())
+        try queue.write { db in try db.executeUpdate("CREATE TABLE t (n)", values: nil) }
+        let error = #expect(throws: DatabaseError.self) {
+            try queue.write { db in
+                try db.executeUpdate("INSERT INTO t VALUES (1)", values: nil)
+                db.authorizer = { request in
+                    if case .savepoint = request.action { .deny } else { .allow }
+                }
+                defer { db.authorizer = nil }
+                db.inSavePoint { _ in Issue.record("There is no savepoint.") }
+            }
+        }
+        #expect(error?.code == SQLITE_AUTH, "\(error as Any)")
+        #expect(error?.message.contains("nobody looked at its failure") == true, "\(error as Any)")
+        #expect(try queue.read { db in try db.integers("SELECT n FROM t") } == [])
+    }
 }

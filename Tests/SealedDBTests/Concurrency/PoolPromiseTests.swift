@@ -289,6 +289,47 @@ struct PoolPromiseTests {
         #expect((nest(3) as? DatabaseError)?.reason == .misuse)
     }
 
+    // MARK: Calls for all connections
+
+    /// The one that writes is one of those that are interrupted.
+    @Test func aWriterIsInterrupted() throws {
+        let pool = try pool()
+        let error = #expect(throws: DatabaseError.self) {
+            try pool.write { db in
+                db.makeFunctionNamed("stop", arguments: 0) { _, _, _ in pool.interrupt() }
+                try db.run("SELECT stop() FROM t")
+                // Finite, so that the test ends also if nothing stops it.
+                let long = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 100000) "
+                _ = try db.integers(long + "SELECT count(*) FROM n WHERE i > 1 OR stop() IS NULL")
+            }
+        }
+        #expect(error?.reason == .interrupted, "\(error as Any)")
+    }
+
+    /// Nobody can close them then. When the barrier ends, they are closed, and not when somebody needs one some time.
+    @Test func connectionsThatAreReleasedDuringABarrier() async throws {
+        let pool = try pool()
+        @Sendable func releaseAll() {
+            let done = DispatchSemaphore(value: 0)
+            Thread.detachNewThread {
+                pool.releaseAllDatabases()
+                done.signal()
+            }
+            done.wait()
+        }
+        func openSome() throws {
+            #expect(pool.inDatabase { _ in } == nil)
+            try pool.read { db in _ = try db.integers("SELECT count(*) FROM t") }
+            #expect(pool.countOfOpenDatabases > 0)
+        }
+        try openSome()
+        try await onThread { try pool.barrier { _ in releaseAll() } }
+        #expect(pool.countOfOpenDatabases == 0)
+        try openSome()
+        try await pool.barrier { _ in releaseAll() }
+        #expect(pool.countOfOpenDatabases == 0)
+    }
+
     // MARK: The log and the lock
 
     /// An hour is what it would take if a checkpoint waited for the reader.

@@ -213,6 +213,74 @@ struct SnapshotTests {
         #expect(pool.countOfCheckedOutDatabases == 0 && pool.countOfCheckedInDatabases <= 2)
     }
 
+    /// It belongs to no thread: who took it is refused nothing, and waits as all others do.
+    @Test func itBelongsToNoThread() throws {
+        let pool = try pool()
+        let snapshot = try pool.snapshot()
+        #expect(!pool.reception.isInside)
+        let error = #expect(throws: DatabaseError.self) { try pool.barrier(waitingAtMost: .zero) { _ in } }
+        #expect(error?.reason == .busy, "\(error as Any)")
+        snapshot.close()
+        try pool.barrier(waitingAtMost: .zero) { _ in }
+    }
+
+    /// Its turns are waited for as long as those of its pool; once it is closed, not at all.
+    @Test func howLongItsTurnsAreWaitedFor() async throws {
+        let pool = try pool()
+        pool.maximumWait = .zero
+        let snapshot = try pool.snapshot()
+        let (held, release) = (Gate(), Gate())
+        async let reading: Void = onThread {
+            try snapshot.read { _ in
+                held.open()
+                release.waitBlocking()
+            }
+        }
+        await held.wait()
+        func reason() async -> DatabaseError.Reason? {
+            let done = DispatchSemaphore(value: 0)
+            let found = Guarded<DatabaseError.Reason?>(nil)
+            Thread.detachNewThread {
+                do {
+                    try snapshot.read { _ in }
+                } catch {
+                    found.withLock { $0 = (error as? DatabaseError)?.reason }
+                }
+                done.signal()
+            }
+            // Without a limit this would wait for ever.
+            let isDone = await withCheckedContinuation { continuation in
+                Thread.detachNewThread { continuation.resume(returning: done.wait(timeout: .now() + 60) == .success) }
+            }
+            #expect(isDone)
+            return found.withLock { $0 }
+        }
+        #expect(await reason() == .busy)
+        snapshot.close()
+        #expect(await reason() == .misuse)
+        release.open()
+        try await reading
+    }
+
+    /// The connection has begun a transaction by then, and is one that other blocks get.
+    @Test func aStateThatCannotBeRead() throws {
+        let pool = try pool()
+        let isRefused = Guarded(true)
+        try pool.inDatabase { (db) throws in
+            db.authorizer = { request in request.action == .select && isRefused.withLock { $0 } ? .deny : .allow }
+        }
+        let error = #expect(throws: DatabaseError.self) { try pool.snapshot() }
+        isRefused.withLock { $0 = false }
+        #expect(error?.code == SQLITE_AUTH, "\(error as Any)")
+        #expect(pool.countOfCheckedOutDatabases == 0)
+        let isInTransaction = try pool.inDatabase { (db) throws -> Bool in
+            #expect(db.authorizer != nil)
+            return db.isInTransaction
+        }
+        #expect(!isInTransaction)
+        #expect(try pool.snapshot().read { db in try db.integers(SnapshotTests.count) } == [1])
+    }
+
     @Test func itNeedsALog() throws {
         let pool = try pool { $0.journalMode = .delete }
         #expect(throws: DatabaseError.snapshotNeedsLog) { try pool.snapshot() }

@@ -22,6 +22,35 @@ struct TurnPromiseTests {
         return pool
     }
 
+    // MARK: Its company
+
+    /// A block that uses a savepoint keeps others out of its transaction, and not out of later ones.
+    @Test func aSavepointConcernsOneTransaction() async throws {
+        let pool = try pool()
+        func calls(_ first: Int, usesSavepoint: Bool) -> [@Sendable () async throws -> Void] {
+            (first..<first + 4).map { number in
+                { @Sendable () async throws -> Void in
+                    try await pool.write { db in
+                        try db.run("INSERT INTO t VALUES (?)", [number])
+                        if usesSavepoint, number == first { try db.execute(script: "SAVEPOINT mine; RELEASE mine") }
+                    }
+                }
+            }
+        }
+        // The first has its transaction to itself, and the next ones share another.
+        for (first, usesSavepoint, commits) in [(0, true, 2), (4, false, 1)] {
+            let before = pool.writer.commitCount
+            for task in try await behindABarrier(pool, calls(first, usesSavepoint: usesSavepoint)) {
+                try await task.value
+            }
+            #expect(pool.writer.commitCount == before + commits, "\(usesSavepoint)")
+        }
+        try await pool.write { db in try db.execute(script: "SAVEPOINT mine; RELEASE mine") }
+        let before = pool.writer.commitCount
+        for task in try await behindABarrier(pool, calls(8, usesSavepoint: false)) { try await task.value }
+        #expect(pool.writer.commitCount == before + 1)
+    }
+
     // MARK: Its end
 
     @Test func aQueueMayBeDroppedRightAfterACall() async throws {

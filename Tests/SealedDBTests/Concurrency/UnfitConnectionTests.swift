@@ -83,6 +83,43 @@ struct UnfitConnectionTests {
         #expect(access.sharedWriter.isOpen)
     }
 
+    /// Also in a transaction, whether a block has it to itself or not.
+    @Test(arguments: Kind.allCases, [true, false])
+    func itsErrorsInTransactionsCloseIt(kind: Kind, isAlone: Bool) throws {
+        let access = try access(kind)
+        try access.write { db in try db.fill(rows: 10) }
+        let error = #expect(throws: DatabaseError.self) {
+            try access.write(alone: isAlone) { db in
+                try db.fill(rows: 1)
+                try db.openConnection().check(SQLITE_CORRUPT)
+            }
+        }
+        #expect(error?.code == SQLITE_CORRUPT)
+        #expect(!access.sharedWriter.isOpen)
+        #expect(try access.read { db in try db.integers("SELECT count(*) FROM t") } == [10])
+    }
+
+    /// No block has an error then.
+    @Test(arguments: Kind.allCases) func aCommitThatFailsClosesIt(kind: Kind) throws {
+        let configuration = Configuration(key: isEncrypting ? try .testing(1) : nil)
+        let failed = try FailedCall(
+            "fdatasync db-wal",
+            prepare: { directory in try Database.testing(directory.file("db"), journalMode: .wal).fill(rows: 3) },
+            { directory in
+                let path = directory.file("db")
+                let access: any DatabaseAccess & WriterOwner =
+                    kind == .queue
+                    ? try DatabaseQueue(path: path, configuration: configuration)
+                    : DatabasePool(path: path, configuration: configuration)
+                // What it throws is for other tests.
+                let isDone = (try? access.write { db in try db.fill(rows: 1) }) != nil
+                #expect(access.sharedWriter.isOpen == isDone)
+                return isDone
+            }
+        )
+        #expect(failed.value == false)
+    }
+
     @Test(arguments: Kind.allCases, [true, false])
     func whatWouldBeLostWithItKeepsItOpen(kind: Kind, isAttached: Bool) throws {
         let access = try access(kind)

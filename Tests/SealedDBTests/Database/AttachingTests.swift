@@ -264,4 +264,22 @@ struct AttachingTests {
         #expect(writer.commit())
         #expect(try looker.whileNobodyWrites { 1 } == 1)
     }
+
+    /// What it attaches is there already, as its own file is.
+    @Test func aReadOnlyDatabaseMakesNoFile() throws {
+        let path = directory.file("read")
+        try Database.testing(path).close()
+        var configuration = Configuration(key: isEncrypting ? try .testing(1) : nil)
+        configuration.isReadOnly = true
+        let database = Database(path: path, configuration: configuration)
+        try database.openVerified()
+        let error = #expect(throws: DatabaseError.self) {
+            try database.attach(directory.file("absent"), as: "o", key: isEncrypting ? .testing(2) : nil)
+        }
+        #expect(error?.reason == .noSuchFile, "\(error as Any)")
+        #expect(!directory.names.contains("absent"))
+        try Database.testing(directory.file("there"), key: 2).fill(rows: 3)
+        try database.attach(directory.file("there"), as: "o", key: isEncrypting ? .testing(2) : nil)
+        #expect(try database.integers("SELECT count(*) FROM o.t") == [3])
+    }
 }

@@ -69,6 +69,21 @@ struct BoundBytesTests {
         #expect(place.allSatisfy { $0 == 0 })
     }
 
+    @Test func nothingIsLeftInAStatementOfTheCache() throws {
+        let sql = "SELECT ?1, ?1"
+        let set = try database.executeQuery(sql, Data(repeating: 0x53, count: 1000))
+        #expect(set.next())
+        let places = try (0...1).map { column in
+            UnsafeRawBufferPointer(rebasing: try #require(set.withUnsafeBytes(forColumnIndex: column) { $0[...] }))
+        }
+        // What SQLite reads is what was bound, and no copy of its own.
+        try #require(places[0].baseAddress == places[1].baseAddress)
+        #expect(places[0].count == 1000 && places[0].allSatisfy { $0 == 0x53 })
+        set.close()
+        #expect(places[0].allSatisfy { $0 == 0 })
+        #expect(try database.prepare(SQL(raw: sql)).statement?.useCount == 2)
+    }
+
     @Test func twoUsesOfOneTextHaveTheirOwn() throws {
         let sql: SQL = "SELECT value, ? FROM json_each('[1,2,3]')"
         let outer = try database.executeQuery(sql, "outer")

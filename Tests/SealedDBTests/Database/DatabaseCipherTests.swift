@@ -36,6 +36,24 @@ struct DatabaseCipherTests {
         #expect(throws: DatabaseError.self) { try database.addRandom(Data()) }
     }
 
+    /// With a header in plaintext the salt is not in the file: only these settings have it.
+    @Test(.enabled(if: isEncrypting, "needs a codec"))
+    func theSettingsHaveTheSalt() throws {
+        let settings = CipherSettings(plaintextHeaderSize: 32, salt: FixtureFormat.salt)
+        var configuration = Configuration(key: try .testing(1))
+        configuration.cipherSettings = settings
+        let database = Database(path: directory.file("db"), configuration: configuration)
+        try database.openVerified()
+        try database.executeUpdate("CREATE TABLE t (a)")
+        let effective = try #require(database.effectiveCipherSettings)
+        #expect(effective.isSame(as: settings))
+        database.close()
+        configuration.cipherSettings = effective
+        let again = Database(path: directory.file("db"), configuration: configuration)
+        try again.openVerified()
+        #expect(again.tableExists("t"))
+    }
+
     @Test(.enabled(if: isEncrypting, "needs a codec"))
     func withoutAKey() throws {
         let database = Database(path: directory.file("db"))

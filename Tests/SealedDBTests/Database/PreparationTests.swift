@@ -89,6 +89,24 @@ struct PreparationTests {
         #expect(bytes.range(of: Data("marker".utf8)) == nil)
     }
 
+    /// A block that opens its database again is stopped as any other.
+    @Test func blocksThatPrepareAnewAreStopped() async throws {
+        var configuration = Configuration(key: try .testing(1))
+        configuration.prepare = { db in try db.executeUpdate("PRAGMA cache_size = 100", values: nil) }
+        let queue = try DatabaseQueue(path: directory.file("db"), configuration: configuration)
+        let task = Task {
+            try await queue.writeWithoutTransaction { db in
+                db.close()
+                #expect(db.open())
+                withUnsafeCurrentTask { $0?.cancel() }
+                // Finite, so that the test ends also if nothing stops it.
+                let long = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 100000) "
+                return try db.integers(long + "SELECT count(*) FROM n")
+            }
+        }
+        await #expect(throws: CancellationError.self) { try await task.value }
+    }
+
     @Test func aDatabaseThatHadAKeyNeverOpensWithoutOne() throws {
         let database = try Database.testing(directory.file("db"))
         database.close()

@@ -1,4 +1,5 @@
 import Foundation
+import SQLiteEngine
 import Testing
 
 @testable import SealedDB
@@ -213,6 +214,49 @@ struct StatementCacheTests {
         #expect(db.beginTransaction() && db.executeStatements(script) && db.commit())
         #expect(connection.compiledByteCount - before < script.utf8.count + 100)
         #expect(try db.integers("SELECT count(*) FROM t") == [5003])
+    }
+
+    private struct Refused: Error, Bindable {
+        func bind(to slot: borrowing ParameterSlot) throws(DatabaseError) {
+            throw DatabaseError(extendedCode: SealedDB.SQLITE_MISUSE, reason: .misuse, message: "not this one")
+        }
+    }
+
+    /// What a call has prepared that then fails is not in use for as long as the database is open.
+    @Test(arguments: [0, 64]) func callsThatFailLeaveNoStatement(capacity: Int) throws {
+        let wrongCalls: [(Database) throws -> Void] = [
+            { db in try db.executeUpdate("SELECT a FROM t; SELECT 2", values: nil) },
+            { db in try db.executeUpdate("SELECT a FROM t WHERE a = ?", values: nil) },
+            { db in _ = try db.executeQuery("SELECT a FROM t WHERE a = ?", values: nil) },
+            { db in try db.executeUpdate("SELECT a FROM t WHERE a = ?", 1, 2) },
+            { db in _ = try db.executeQuery("SELECT a FROM t WHERE a = ?", 1, 2) },
+            { db in try db.executeUpdate("SELECT a FROM t WHERE a = ?", Refused()) },
+            { db in _ = try db.executeQuery("SELECT a FROM t WHERE a = ?", Refused()) },
+            { db in _ = try db.executeQuery("SELECT a FROM t WHERE a = ?", ["b": 1]) },
+            { db in try db.execute(script: "SELECT a FROM t WHERE a = ?") },
+        ]
+        for (index, call) in wrongCalls.enumerated() {
+            let db = try database(capacity: capacity)
+            db.clearCachedStatements()
+            for _ in 0..<3 { #expect(throws: DatabaseError.self) { try call(db) } }
+            db.clearCachedStatements()
+            let connection = try #require(db.connection?.handle)
+            #expect(sqlite3_next_stmt(connection, nil) == nil, "\(index)")
+        }
+    }
+
+    /// As many as before, or by default.
+    @Test func cachingIsSwitchedOnAgain() throws {
+        for capacity in [64, 100] {
+            let db = try database(capacity: capacity)
+            for isOn in [false, true] { db.shouldCacheStatements = isOn }
+            let connection = try #require(db.connection)
+            let queries = (0..<60).map { "SELECT a FROM t WHERE a = \($0)" }
+            for query in queries { _ = try db.integers(query) }
+            let before = connection.compiledByteCount
+            for query in queries { _ = try db.integers(query) }
+            #expect(connection.compiledByteCount == before, "\(capacity)")
+        }
     }
 
     @Test func pragmasActEveryTime() throws {

@@ -51,6 +51,25 @@ struct HookEdgeTests {
         #expect(try connection.texts("SELECT a FROM t WHERE a = 'b' COLLATE nosuch") == ["b"])
     }
 
+    /// SQLite allows none of this before a hook has returned.
+    @Test func aHookRemovesNothing() throws {
+        try database.addFunction("f", argumentCount: 0) { _ in 1 }
+        try database.addCollation("c") { _, _ in .orderedSame }
+        var errors: [DatabaseError?] = []
+        database.commitHook = { [unowned database] in
+            errors = [
+                #expect(throws: DatabaseError.self) { try database.removeFunction("f", argumentCount: 0) },
+                #expect(throws: DatabaseError.self) { try database.removeCollation("c") },
+            ]
+        }
+        try database.executeUpdate("CREATE TABLE t (a)")
+        #expect(errors.map { $0?.reason } == [.misuse, .misuse], "\(errors)")
+        database.commitHook = nil
+        #expect(try database.executeQuery("SELECT f() + ('a' = 'b' COLLATE c)").scalar(Int.self) == 2)
+        try database.removeFunction("f", argumentCount: 0)
+        try database.removeCollation("c")
+    }
+
     // MARK: Tokenizers
 
     private struct Tokenizer: FTS5Tokenizer {

@@ -27,6 +27,13 @@ struct NamesThatAreNotTextTests {
         try directory.write("new", Array(String(repeating: "02", count: 32).utf8))
     }
 
+    /// Whoever tells of it gives this reason, and not one that is left from another call.
+    @Test func thePathHasNoText() {
+        errno = 0
+        #expect(FileSystem.resolve(directory.file("link/db")) == nil)
+        #expect(errno == EILSEQ)
+    }
+
     @Test func theTwinIsLeftAlone() throws {
         let (key, new) = (try Key.testing(1), try Key.testing(2))
         let path = directory.file("link/db")
@@ -36,6 +43,8 @@ struct NamesThatAreNotTextTests {
             #expect(error?.message.isEmpty == false, sourceLocation: sourceLocation)
         }
         expectRefusal { try Database(path: path, configuration: Configuration(key: key)).openVerified() }
+        expectRefusal { _ = try Connection(path: path, flags: SQLITE_OPEN_READWRITE) }
+        #expect(filesOpen(below: directory) == [])
         expectRefusal { _ = try KeyRotation(path: path, from: key, to: new).run() }
         expectRefusal { _ = try StoreBackup(path: path, key: key, to: directory.file("copy")).run() }
         expectRefusal { _ = try StoreRestore(backupPath: path, key: key, to: directory.file("copy")).run() }

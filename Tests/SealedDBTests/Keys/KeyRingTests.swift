@@ -233,6 +233,27 @@ struct KeyRingTests {
         #expect(directory.names == [])
     }
 
+    /// What a later release wrote is no file of something else.
+    @Test func aRingOfALaterVersion() throws {
+        let later = try failure { _ = try KeyRing(parsing: "sealdb-keyring 3\nactive a\n") }
+        #expect(later.message.contains("another version than 1 and 2"), "\(later)")
+        let other = try failure { _ = try KeyRing(parsing: "sealdb-slots 1\nactive a\n") }
+        #expect(other.message.contains("not a key ring"), "\(other)")
+    }
+
+    /// The key that is missing may be the one that fits.
+    @Test func keysThatCouldNotBeTriedAreTold() throws {
+        var ring = try KeyRing(activeID: "one", key: .testing(1))
+        try ring.add(.keyFile(directory.file("missing")), id: "two")
+        let wrongKey = DatabaseError(extendedCode: SQLITE_NOTADB, reason: .wrongKey, message: "no")
+        let error = try failure { try ring.withKey(toOpen: "db") { _, _ in throw wrongKey } }
+        #expect(error.reason == .wrongKey)
+        #expect(
+            error.message.contains("tried were one (") && error.message.contains("could not be read: two: "),
+            "\(error)"
+        )
+    }
+
     static let malformed: [(String, line: Int?)] = [
         ("", nil), ("sealdb-keyring 1", nil), ("\n", 1), ("sealdb-keyring 3\nactive a\n", 1),
         ("SEALDB-KEYRING 1\nactive a\n", 1), (" sealdb-keyring 1\nactive a\n", 1),
@@ -249,6 +270,7 @@ struct KeyRingTests {
         ("sealdb-keyring 1\nactive a\na passphrase \(digits)\n", 3),
         ("sealdb-keyring 1\nactive a\na key-file relative\n", 3), ("sealdb-keyring 1\nactive a\na key-file \n", 3),
         ("sealdb-keyring 1\nactive a\na key-credential a/b\n", 3),
+        ("sealdb-keyring 1\nactive a\na key-credential \n", 3),
         ("sealdb-keyring 1\nactive a\na key-file /a\0b\n", 3),
         ("sealdb-keyring 1\nactive a\n\(digits)\(digits) key \(digits)\n", 3),
         ("sealdb-keyring 1\nactive a\n\(digits)\n", 3),

@@ -321,8 +321,23 @@ struct UsageLockTests {
         try UsageLock.requirePlace(store)
         try directory.write("db-sealdb-lock", [1])
         #expect(throws: DatabaseError.self) { try UsageLock.requirePlace(store) }
+        // Whoever locks it leaves nothing of it open.
+        for isShared in [true, false] {
+            #expect(throws: DatabaseError.self) {
+                if isShared {
+                    _ = try UsageLock.shared(store, timeout: 0)
+                } else {
+                    _ = try UsageLock.exclusive(store, timeout: 0)
+                }
+            }
+        }
+        #expect(filesOpen(below: directory) == [])
         unlink(store + "-sealdb-lock")
         #expect(symlink("elsewhere", store + "-sealdb-lock") == 0)
+        #expect(throws: DatabaseError.self) { try UsageLock.requirePlace(store) }
+        // This has no bytes.
+        unlink(store + "-sealdb-lock")
+        #expect(mkfifo(store + "-sealdb-lock", 0o600) == 0)
         #expect(throws: DatabaseError.self) { try UsageLock.requirePlace(store) }
     }
 }

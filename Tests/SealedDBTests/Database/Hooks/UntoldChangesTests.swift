@@ -3,7 +3,7 @@ import Testing
 
 @testable import SealedDB
 
-/// Changes of SQLite's own tables, which neither its update hook nor its authorizer tells.
+/// Changes that neither SQLite's update hook nor its authorizer tells: those of its own tables, and of blobs.
 @Suite(.hangLimit)
 struct UntoldChangesTests {
     private let database: Database
@@ -32,6 +32,22 @@ struct UntoldChangesTests {
         try await told(of: tables) {
             #expect(database.executeStatements(sql), "\(database.lastError())")
         }
+    }
+
+    // MARK: Blobs
+
+    /// The row that has changed is the one at which the blob is by then.
+    @Test func blobsThatHaveMoved() async throws {
+        try database.run("CREATE TABLE b (id INTEGER PRIMARY KEY, v)")
+        try database.run("INSERT INTO b VALUES (1, x'0102'), (2, x'0304')")
+        let told = try await told(of: ["b"]) {
+            let blob = try database.openBlob(table: "b", column: "v", rowID: 1, isWritable: true)
+            try blob.reopen(rowID: 2)
+            try blob.write([9])
+            try blob.close()
+        }
+        #expect(told == ["b": .some([2])])
+        #expect(try database.rows("SELECT v FROM b") == [[.blob(Data([1, 2]))], [.blob(Data([9, 4]))]])
     }
 
     // MARK: AUTOINCREMENT
