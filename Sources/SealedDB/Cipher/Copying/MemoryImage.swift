@@ -64,6 +64,7 @@ struct MemoryImage {
         }
         let old = exists ? try replaceable(target) : nil
         defer { old?.connection.close() }
+        StoreCopy.removeLeftovers(of: target)
         let copy = try StoreCopy(beside: target, takesAttributes: exists)
         do throws(DatabaseError) {
             try fill(copy.path, setsWAL: old?.plan.journalMode == "wal")

@@ -34,6 +34,27 @@ struct StoreAttachment {
         if start.isEmpty, isFile, let key { try confirm(key) }
         if key != nil { try connection.guardKeyFromAPI() }
         let used = slots == nil ? key.map { StoreOpening(path: path).keyWithoutSlots($0, header: header) } : key
+        // If the key proves wrong, closing the file must not write somebody else's log into it.
+        try connection.setCheckpointsOnClose(false)
+        do throws(DatabaseError) {
+            try attach(start, used, slots, lock, lostTransactions)
+        } catch {
+            if connection.handle != nil { try connection.setCheckpointsOnClose(true) }
+            throw error
+        }
+        try connection.setCheckpointsOnClose(true)
+    }
+
+    /// - Parameters:
+    ///   - start: the first bytes of the file.
+    ///   - used: the key that fits the file.
+    private func attach(
+        _ start: [UInt8],
+        _ used: Key?,
+        _ slots: OpenedSlots?,
+        _ lock: UsageLock?,
+        _ lostTransactions: Int
+    ) throws(DatabaseError) {
         do throws(DatabaseError) {
             try connection.unguarded { () throws(DatabaseError) in try runAttach(start, used) }
         } catch {

@@ -150,6 +150,80 @@ struct StoreEncryptionTests {
         #expect(directory.names == ["plain", "sealed"])
     }
 
+    /// Its log or journal may lie beside the other name.
+    @Test func aDatabaseWithTwoNames() throws {
+        try makePlain(pageSize: 4096)
+        #expect(link(directory.file("plain"), directory.file("other")) == 0)
+        let encryption = StoreEncryption(
+            plaintextPath: directory.file("plain"),
+            path: directory.file("db"),
+            key: try .testing(1)
+        )
+        let error = #expect(throws: DatabaseError.self) { try encryption.run() }
+        #expect(error?.reason == .hardLinked, "\(String(describing: error))")
+        #expect(directory.names == ["other", "plain"])
+    }
+
+    /// SQLite would leave out what stands behind the damage, and whoever has the store then may delete the database.
+    @Test func aDatabaseWithADamagedLog() throws {
+        let plain = Database(path: directory.file("plain"))
+        #expect(plain.open())
+        try plain.execute(script: "PRAGMA journal_mode = WAL; PRAGMA wal_autocheckpoint = 0; CREATE TABLE t (a)")
+        for value in 1...5 { try plain.executeUpdate("INSERT INTO t VALUES (?)", values: [value]) }
+        try directory.keep("plain", "plain-wal", of: plain)
+        var log = try directory.bytes("plain-wal")
+        log[32 + 2 * (24 + 4096) + 1000] ^= 1
+        try directory.write("plain-wal", log)
+        let encryption = StoreEncryption(
+            plaintextPath: directory.file("plain"),
+            path: directory.file("db"),
+            key: try .testing(1)
+        )
+        let error = #expect(throws: DatabaseError.self) { try encryption.run() }
+        #expect(error?.reason == .damaged, "\(String(describing: error))")
+        #expect(directory.names == ["plain", "plain-wal"])
+        #expect(try directory.bytes("plain-wal") == log)
+    }
+
+    /// A store whose salt is in neither the file nor the settings could be opened by nobody. It is not even begun.
+    @Test func settingsWithoutASalt() throws {
+        try makePlain(pageSize: 4096)
+        let settings = CipherSettings(plaintextHeaderSize: 32)
+        let watch = CallWatch(directory.path)
+        let error = #expect(throws: DatabaseError.self) {
+            try StoreEncryption(
+                plaintextPath: directory.file("plain"),
+                path: directory.file("db"),
+                key: .testing(1),
+                cipherSettings: settings
+            ).run()
+        }
+        #expect(error?.reason == .unusableSettings, "\(String(describing: error))")
+        #expect(watch.endWithAll() == [])
+        // So is a backup under a key that lacks the salt which that of the store has.
+        let key = try [UInt8](repeating: 1, count: 48).withUnsafeBytes { bytes in
+            try Key.raw(.init(rebasing: bytes[..<32]), salt: .init(rebasing: bytes[32...]))
+        }
+        var configuration = Configuration(key: key)
+        configuration.cipherSettings = settings
+        let database = Database(path: directory.file("db"), configuration: configuration)
+        try database.openVerified()
+        try database.fill(rows: 5)
+        database.close()
+        let second = CallWatch(directory.path)
+        let refused = #expect(throws: DatabaseError.self) {
+            try StoreBackup(
+                path: directory.file("db"),
+                key: key,
+                cipherSettings: settings,
+                to: directory.file("backup"),
+                backupKey: .testing(2)
+            ).run()
+        }
+        #expect(refused?.reason == .unusableSettings, "\(String(describing: refused))")
+        #expect(second.endWithAll() == [])
+    }
+
     /// It is told what it is before SQLite may wait for it.
     @Test func whatIsNoFileIsNotEncrypted() throws {
         try FileManager.default.createDirectory(atPath: directory.file("plain"), withIntermediateDirectories: false)
