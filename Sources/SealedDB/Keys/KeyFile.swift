@@ -33,7 +33,13 @@ public enum KeyFile {
     /// A raw key from 64 hex digits with an optional newline, or from exactly 32 bytes.
     static func rawKey(in contents: SecretBytes, name: String) throws(DatabaseError) -> Key {
         try contents.withBytes { bytes throws(DatabaseError) in
-            if bytes.count == Key.rawByteCount { return try Key.raw(bytes) }
+            if bytes.count == Key.rawByteCount {
+                // A file system that loses what was written leaves zeros, and no source of keys gives them.
+                guard bytes.contains(where: { $0 != 0 }) else {
+                    throw .malformedKey("\(name) holds nothing but zeros. What was written to it was lost.")
+                }
+                return try Key.raw(bytes)
+            }
             let digits = bytes.last == UInt8(ascii: "\n") ? bytes.dropLast() : bytes[...]
             guard digits.count == Key.rawByteCount * 2 else {
                 throw .malformedKey(

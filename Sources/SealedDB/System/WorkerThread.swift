@@ -2,7 +2,7 @@ internal import CSealedDBSystem
 import Foundation
 
 /// A thread of its own for work that keeps a processor busy. Tasks do not share it, and signals go to other threads.
-final class WorkerThread: Sendable {
+package final class WorkerThread: Sendable {
     private let thread: pthread_t
 
     private final class Beginning: Sendable {
@@ -13,7 +13,7 @@ final class WorkerThread: Sendable {
 
     /// Starts a thread that calls `body`. ``join()`` must follow.
     /// - Returns: `nil` if the system has no thread to give.
-    init?(_ body: @escaping @Sendable () -> Void) {
+    package init?(_ body: @escaping @Sendable () -> Void) {
         let context = Unmanaged.passRetained(Beginning(body))
         var thread = pthread_t()
         let code = sealeddb_start_thread(
@@ -33,7 +33,7 @@ final class WorkerThread: Sendable {
     }
 
     /// Waits until the body has returned and what it held is released. Call it once.
-    func join() {
+    package func join() {
         // Fails only for a thread that was waited for already, or that waits for itself.
         pthread_join(thread, nil)
     }

@@ -1,4 +1,4 @@
-import Foundation
+import SealedDB
 import Synchronization
 
 /// The result of the work on one store.
@@ -18,6 +18,7 @@ struct BatchRunner: Sendable {
     let jobs: Int
     let continuesOnError: Bool
     let control: BatchControl
+    var startThread: @Sendable (@escaping @Sendable () -> Void) -> WorkerThread? = { WorkerThread($0) }
 
     /// Calls `work` for one store after the other, until one fails (unless ``continuesOnError``), a signal comes, or
     /// the deadline is reached. Work that has begun is brought to its end.
@@ -31,21 +32,22 @@ struct BatchRunner: Sendable {
         _ work: @escaping @Sendable (StoreItem, _ job: Int) -> StoreOutcome
     ) -> [StoreOutcome] {
         let books = Books(count: items.count)
-        let group = DispatchGroup()
-        // The jobs get threads of their own: a pool has no more threads than there are processors, and jobs mostly wait
-        // for the disk.
-        for job in 0..<min(jobs, items.count) {
-            group.enter()
-            Thread.detachNewThread {
-                while control.stopStatus == nil, let index = books.next() {
-                    guard mayBegin(items[index]) else { continue }
-                    let outcome = work(items[index], job)
-                    books.note(outcome, at: index, isLast: outcome.isFailure && !continuesOnError)
-                }
-                group.leave()
+        @Sendable func run(_ job: Int) {
+            while control.stopStatus == nil, let index = books.next() {
+                guard mayBegin(items[index]) else { continue }
+                let outcome = work(items[index], job)
+                books.note(outcome, at: index, isLast: outcome.isFailure && !continuesOnError)
             }
         }
-        group.wait()
+        // The jobs get threads of their own: a pool has no more threads than there are processors, and jobs mostly wait
+        // for the disk. Where the system has no more to give, those that there are do all, or this one does.
+        var threads: [WorkerThread] = []
+        for job in 0..<min(jobs, items.count) {
+            guard let thread = startThread({ run(job) }) else { break }
+            threads.append(thread)
+        }
+        if threads.isEmpty { run(0) }
+        for thread in threads { thread.join() }
         return books.outcomes
     }
 

@@ -57,7 +57,7 @@ struct CreateCommand: ParsableCommand {
             let report = try KeySlots.create(path: path, cipherSettings: cipherOptions.settings(of: path), new)
             StoreRecords.forget(path)
             StoreRecords.note(.key, of: path)
-            let text = "\(TerminalText.escaped(store)): new store with \(report.slots.count) key slots\n"
+            let text = "\(TerminalText.escaped(store)): new store with \(report.slots.count.counted("key slot"))\n"
             return try reportOptions.report(text + report.warnings, report)
         }
         try Store.create(path, key: key, settings: try cipherOptions.settings(of: path))

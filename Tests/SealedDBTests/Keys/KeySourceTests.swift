@@ -61,6 +61,9 @@ struct KeySourceTests {
             #expect(error.message.contains(directory.file("bad")) && !error.message.contains("0A0A"))
         }
         #expect(try reason(.keyFile(write("huge", [UInt8](repeating: 48, count: 5000)))) == .malformedKey)
+        // As a file system leaves one that was not synced.
+        let lost = try failure(.keyFile(write("lost", [UInt8](repeating: 0, count: 32))))
+        #expect(lost?.reason == .malformedKey && lost?.message.contains("nothing but zeros") == true)
     }
 
     @Test func everyHexDigit() throws {
@@ -176,7 +179,51 @@ struct KeySourceTests {
         #expect(try KeySource.keyDescriptor(reading).key() == .testing(10))
     }
 
+    /// A program that is started meanwhile does not get it.
+    @Test func aDescriptorThatIsReadIsClosedToPrograms() throws {
+        var ends: [Int32] = [0, 0]
+        try #require(pipe(&ends) == 0)
+        let (reading, writing) = (ends[0], ends[1])
+        func write(_ part: Substring) {
+            _ = Array(part.utf8).withUnsafeBytes { Glibc.write(writing, $0.baseAddress, $0.count) }
+        }
+        write(digits.prefix(10))
+        let key = Guarded<Key?>(nil)
+        let done = DispatchSemaphore(value: 0)
+        Thread.detachNewThread {
+            let read = try? KeySource.keyDescriptor(reading).key()
+            key.withLock { $0 = read }
+            done.signal()
+        }
+        var left: Int32 = 1
+        while left > 0, ioctl(reading, UInt(FIONREAD), &left) == 0 { sched_yield() }
+        #expect(fcntl(reading, F_GETFD) & FD_CLOEXEC != 0)
+        write(digits.dropFirst(10))
+        close(writing)
+        done.wait()
+        #expect(try key.withLock { $0 } == .testing(10))
+    }
+
+    /// What cannot be started is told where it is given, and not when a store is opened.
+    @Test func programsThatUnwrapAreNamedByAPath() {
+        for arguments in [[], ["vault"], ["/bin/vault", "a\0b"]] {
+            #expect(reason(.unwrapCommand(arguments)) == .malformedKey, "\(arguments)")
+        }
+        #expect(reason(.unwrapCommand(["/bin/vault"], timeout: .zero)) == .malformedKey)
+        #expect(reason(.unwrapCommand(["/bin/vault"])) == nil)
+    }
+
     // MARK: Credentials
+
+    /// It would be another one in each working directory.
+    @Test func theDirectoryOfCredentialsIsAbsolute() throws {
+        _ = try write("db", digits.utf8)
+        let relative = String(repeating: "../", count: 40) + directory.path.dropFirst()
+        try #require(access("\(relative)/db", F_OK) == 0)
+        #expect(throws: Never.self) { try Credential.contents("db", directory: directory.path) }
+        let error = #expect(throws: DatabaseError.self) { try Credential.contents("db", directory: relative) }
+        #expect(error?.message.contains("CREDENTIALS_DIRECTORY") == true, "\(error as Any)")
+    }
 
     private func credential(_ name: String, directory: String?) -> DatabaseError.Reason? {
         do throws(DatabaseError) {

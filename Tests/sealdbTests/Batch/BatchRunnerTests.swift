@@ -2,6 +2,7 @@ import Foundation
 import Synchronization
 import Testing
 
+@testable import SealedDB
 @testable import sealdb
 
 @Suite(.hangLimit)
@@ -42,6 +43,26 @@ struct BatchRunnerTests {
         let state = try #require(try JournalState(records))
         #expect(state.batch == "second" && state.operation == "rotate")
         #expect(state.stores == ["/b"] && state.runCount == 1)
+    }
+
+    /// Where the system has no more threads, fewer do the work, or the caller's.
+    @Test(arguments: [0, 1, 2]) func thereAreFewThreads(count: Int) {
+        let started = Mutex(0)
+        var runner = runner(jobs: 3)
+        runner.startThread = { body in
+            let mayStart = started.withLock { started in
+                defer { started += 1 }
+                return started < count
+            }
+            return mayStart ? WorkerThread(body) : nil
+        }
+        let jobs = Mutex<Set<Int>>([])
+        let outcomes = runner.run(items) { _, job in
+            _ = jobs.withLock { $0.insert(job) }
+            return .done
+        }
+        #expect(outcomes == [.done, .done, .done])
+        #expect(jobs.withLock { $0 }.isSubset(of: 0..<max(count, 1)))
     }
 
     /// What was not begun is not complete.

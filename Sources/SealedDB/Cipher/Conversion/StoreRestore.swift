@@ -104,6 +104,7 @@ public struct StoreRestore: Sendable {
                 message: "\(target) is not a regular file. Nothing was restored, and it is unchanged."
             )
         }
+        if replaces, let target { try StoreName.requireNoPart(target) }
         let context = "Nothing was restored, and \(path) is unchanged"
         let progress = progress.map { progress in
             { (state: KeyRotation.Progress) in try progress(state.inPart(from: StoreRestore.shareOfCheck)) }
@@ -133,6 +134,7 @@ public struct StoreRestore: Sendable {
         do throws(DatabaseError) {
             usageLock = try UsageLock.exclusive(target, timeout: 0)
             lock = try StoreLock(target)
+            try lock.requireStore()
             try FileUsers.requireNobodyElse(target, ignoresUnseen: ignoresUnseenUsers)
             StoreCopy.removeLeftovers(of: target)
             (copy, totals) = try verifiedCopy(beside: target, from: source, sealing, progress: progress)

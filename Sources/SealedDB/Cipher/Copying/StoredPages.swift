@@ -39,10 +39,14 @@ struct StoredPages: Sendable {
     /// The pages that replace those of the main file; `nil` if the main file alone is complete.
     private static func log(_ connection: Connection) throws(DatabaseError) -> LogOverlay? {
         // As long as there is a log, SQLite uses it, and makes an index of it for all connections.
-        guard let path = connection.mainFilePath, try FileSystem.statusIfPresent(path + "-wal") != nil else {
+        guard let path = connection.mainFilePath, let file = try FileSystem.statusIfPresent(path + "-wal") else {
             return nil
         }
-        guard try FileSystem.statusIfPresent(path + "-shm") != nil else { throw damagedLog }
+        guard try FileSystem.statusIfPresent(path + "-shm") != nil else {
+            // Where the store has no log, SQLite takes no notice of an empty file with its name.
+            guard file.st_size == 0 else { throw damagedLog }
+            return nil
+        }
         for _ in 0..<5 {
             let frameCount = try connection.logFrameCount()
             guard try !connection.hasWholeLogInFile() else { return nil }

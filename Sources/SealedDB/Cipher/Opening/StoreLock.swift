@@ -8,10 +8,12 @@ import Foundation
 /// to it.
 final class StoreLock {
     private var descriptor: Int32
+    private let path: String
 
     /// - Throws: ``DatabaseError/Reason/busy`` if this process has the file open, or if a connection of another process
     ///   holds any lock on it. In WAL mode every connection that has the file open holds one.
     init(_ path: String) throws(DatabaseError) {
+        self.path = path
         guard try !FileSystem.isOpenInThisProcess(path) else { throw StoreLock.isInUse(path) }
         descriptor = sealeddb_open(path, O_RDWR | O_NOFOLLOW, 0)
         guard descriptor >= 0 else { throw .system("Cannot open \(path) to lock it", reason: .notPermitted) }
@@ -48,6 +50,21 @@ final class StoreLock {
         while got < 0, errno == EINTR { got = pread(descriptor, &bytes, count, 0) }
         guard got >= 0 else { throw .system("Cannot read the store", reason: .ioError) }
         return (Int64(status.st_size), Array(bytes.prefix(got)))
+    }
+
+    /// Throws if the file is certainly no store. There may be no key that could tell what it is.
+    func requireStore() throws(DatabaseError) {
+        let (size, start) = try beginning(Key.saltByteCount)
+        let isText = !start.isEmpty && start.allSatisfy { (0x20...0x7e).contains($0) || (9...13).contains($0) }
+        guard size % 512 != 0 || isText else { return }
+        throw DatabaseError(
+            extendedCode: SQLITE_NOTADB,
+            reason: .notADatabase,
+            message: """
+                \(path) is no store: \(isText ? "it begins with text" : "it does not consist of whole pages"). Move it away, \
+                and restore to a name that nothing has.
+                """
+        )
     }
 
     func release() {

@@ -4,8 +4,8 @@ struct SalvagedObject {
     let type, name, table: String
     /// The first page; 0 for what has none.
     let root: Int64
-    /// The bytes of the statement that creates it, in UTF-8 if the store has valid texts; `nil` for indexes that belong to
-    /// a constraint.
+    /// The bytes of the statement that creates it, in UTF-8 if the store has valid texts, up to a NUL, at which SQLite stops reading,
+    /// too; `nil` for indexes that belong to a constraint.
     let statement: [UInt8]?
 
     var sql: String? { statement.map { String(decoding: $0, as: UTF8.self) } }
@@ -20,8 +20,10 @@ struct SalvagedObject {
         else { return nil }
         switch values[4] {
         case .null: statement = nil
-        case .text(let bytes) where encoding == .utf8: statement = bytes
-        case .text(let bytes): statement = Array(String(decoding: encoding.units(bytes), as: UTF16.self).utf8)
+        case .text(let bytes):
+            let text =
+                encoding == .utf8 ? bytes : Array(String(decoding: encoding.units(bytes), as: UTF16.self).utf8)
+            statement = Array(text.prefix { $0 != 0 })
         default: return nil
         }
         (self.type, self.name, self.table) = (type, name, table)

@@ -34,7 +34,7 @@ final class RestorePlace {
         let usage = try UsageLock.exclusive(target, timeout: 0)
         let lock = try StoreLock(target)
         locks = (lock, usage)
-        try RestorePlace.requireStore(lock, target)
+        try lock.requireStore()
         try FileUsers.requireNobodyElse(target, ignoresUnseen: ignoresUnseenUsers)
         (copy, file) = try RestorePlace.file(beside: target, takesAttributes: true)
     }
@@ -88,21 +88,6 @@ final class RestorePlace {
             )
         }
         return file
-    }
-
-    /// There is no key that could tell what a file is. What certainly is no store is not taken for one.
-    private static func requireStore(_ lock: StoreLock, _ path: String) throws(DatabaseError) {
-        let (size, start) = try lock.beginning(Key.saltByteCount)
-        let isText = !start.isEmpty && start.allSatisfy { (0x20...0x7e).contains($0) || (9...13).contains($0) }
-        guard size % 512 != 0 || isText else { return }
-        throw DatabaseError(
-            extendedCode: SQLITE_NOTADB,
-            reason: .notADatabase,
-            message: """
-                \(path) is no store: \(isText ? "it begins with text" : "it does not consist of whole pages"). Move it away, \
-                and restore to a name that nothing has.
-                """
-        )
     }
 
     static func requireAbsent(_ path: String) throws(DatabaseError) {

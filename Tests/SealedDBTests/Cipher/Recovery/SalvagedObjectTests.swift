@@ -40,6 +40,12 @@ struct SalvagedObjectTests {
         #expect(object.isPlain == isPlain && object.sql == sql && object.name == "t")
     }
 
+    /// SQLite reads the statement up to there.
+    @Test func aStatementWithNUL() throws {
+        let object = try #require(SalvagedObjectTests.object("table", "CREATE TABLE t (a)\0 and more"))
+        #expect(object.isPlain && object.sql == "CREATE TABLE t (a)")
+    }
+
     /// Rows of tables may look like rows of a schema.
     @Test(arguments: ["DROP TABLE t", "", " CREATE TABLE t (a)", "INSERT INTO t VALUES (1)"])
     func whatIsNoStatementOfASchema(sql: String) {
