@@ -197,6 +197,23 @@ struct LookingTests {
         #expect(outcome.status == 0, "\(outcome.output)\(outcome.error)")
         #expect(outcome.lines.filter { $0 == "50" }.count == 3, "\(outcome.output)")
     }
+
+    /// Others may write to the file system, but nobody has the store open who would keep the index of its log.
+    @Test(.enabled(if: geteuid() == 0, "only root can mount")) func aMountThatIsReadOnly() throws {
+        try killWhileWriting("wal", when: 24)
+        let script = """
+            mkdir disk && cp db* disk/ && mount --bind disk disk && mount -o remount,ro,bind disk || exit 99
+            test -e disk/db-shm && '\(Tool.sealdb)' restore disk/db restored --key-file key || exit 98
+            '\(Tool.sealdb)' backup disk/db copy --key-file key
+            """
+        let outcome = try sandbox.run(["unshare", "-m", "sh", "-c", script])
+        #expect(outcome.status == 66, "\(outcome.status) \(outcome.output)\(outcome.error)")
+        #expect(
+            outcome.error.contains("Nothing was copied") && outcome.error.contains("`sealdb restore`"),
+            "\(outcome.error)"
+        )
+        #expect(!FileManager.default.fileExists(atPath: sandbox.path("copy")))
+    }
 }
 
 /// A log whose checksums are right.

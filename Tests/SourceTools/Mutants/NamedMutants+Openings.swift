@@ -150,5 +150,33 @@ extension NamedMutant {
             "!text.withUnsafeBufferPointer(SQLTokenizer.hidesLines)",
             "true"
         ),
+        .init(
+            "a wrong key that attaches a store writes its log into it",
+            "SealedDB/Cipher/Opening/StoreAttachment.swift",
+            .expression,
+            "connection.setCheckpointsOnClose(false)",
+            "connection.setCheckpointsOnClose(true)"
+        ),
+        .init(
+            "a restore takes the place of a key file",
+            "SealedDB/Cipher/Conversion/StoreRestore.swift",
+            .statement,
+            "try lock.requireStore()",
+            ""
+        ),
+        .init(
+            "an empty file in place of a log keeps a store from being copied",
+            "SealedDB/Cipher/Copying/StoredPages.swift",
+            .expression,
+            "file.st_size == 0",
+            "false"
+        ),
+        .init(
+            "a batch waits for threads that there are not",
+            "sealdb/Batch/BatchRunner.swift",
+            .expression,
+            "threads.isEmpty",
+            "false"
+        ),
     ]
 }

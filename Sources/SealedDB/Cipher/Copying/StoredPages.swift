@@ -21,6 +21,7 @@ struct StoredPages: Sendable {
     /// A database as it stands now, or as a transaction a little later leaves it. The connection must be in a read
     /// transaction, which must not end as long as the pages are used, and its locking mode must be the normal one.
     init(reading connection: Connection) throws(DatabaseError) {
+        guard try StoredPages.canRead(connection) else { throw StoredPages.needsIndex(connection.mainFilePath ?? "") }
         if let log = try connection.view == nil ? StoredPages.log(connection) : nil {
             self.init(connection, PageTotals(count: log.pageCount, size: log.pageSize), log)
         } else {
@@ -54,6 +55,18 @@ struct StoredPages: Sendable {
             if let log = try LogOverlay(logOf: path), log.frameCount >= frameCount, try log.isSameLog() { return log }
         }
         throw damagedLog
+    }
+
+    private static func needsIndex(_ path: String) -> DatabaseError {
+        DatabaseError(
+            extendedCode: SQLITE_CANTOPEN,
+            reason: .notPermitted,
+            message: """
+                Nobody keeps the index of the log of \(path) up to date, and it may not be written to: which part of the log \
+                counts cannot be shared with others. Nothing was copied. Open the store once where it may be written to. `sealdb verify` \
+                and `sealdb restore` read it as it is.
+                """
+        )
     }
 
     private static let damagedLog = DatabaseError(
