@@ -155,7 +155,11 @@ struct DiffTests {
         let chosen = Self.changes.shuffled(using: &generator).filter { _ in
             Int.random(in: 0..<3, using: &generator) == 0
         }
-        let sandbox = try makeStores(DumpTests.script + Self.keys, "PRAGMA foreign_keys = ON;" + chosen.joined())
+        // SQL can make only indexes of the whole text.
+        let rebuilds = ["outside", "kept", "viewed"].filter { !chosen.contains("DROP TABLE \($0);") }
+            .map { "INSERT INTO \($0) (\($0)) VALUES ('rebuild');" }
+        let changes = ["PRAGMA foreign_keys = ON;"] + chosen + rebuilds
+        let sandbox = try makeStores(DumpTests.script + Self.keys, changes.joined())
         let sql = try diff(sandbox, "--sql").output
         try sandbox.succeed("exec", "a", "-", "--key-file", "key", input: sql)
         #expect(try diff(sandbox, status: 0).output.isEmpty, "\(chosen)\n\(sql)")
@@ -266,6 +270,30 @@ struct DiffTests {
             )
             #expect(found.lines == ["rowid", "2"])
         }
+    }
+
+    /// Where "rebuild" would make another index than the second store has, or than the first has of what is not compared.
+    @Test(arguments: [
+        ("INSERT INTO t VALUES (2, 'beta');", "b", "\"f\" has an index"),
+        ("INSERT INTO f (f) VALUES ('delete-all'); CREATE TABLE u (a);", "b", "\"f\" has an index"),
+        (
+            "DROP TABLE f; CREATE VIRTUAL TABLE f USING fts5(b, content = 't', content_rowid = 'id');", "b",
+            "no such column"
+        ),
+        ("ALTER TABLE t RENAME TO u;", "b", "no such table"),
+        ("INSERT INTO t VALUES (2, 'beta');", "a", "\"f\" has an index"),
+    ])
+    func indexesThatHoldSomethingElse(change: String, second: String, reason: String) throws {
+        let script = """
+            CREATE TABLE t (id INTEGER PRIMARY KEY, a); INSERT INTO t VALUES (1, 'alpha');
+            CREATE VIRTUAL TABLE f USING fts5(a, content = 't', content_rowid = 'id'); INSERT INTO f (f) VALUES ('rebuild');
+            """
+        let sandbox = try makeStores(script, change)
+        let stores = second == "b" ? ["a", "b"] : ["b", "a", "--table", "t"]
+        let outcome = try sandbox.run([Tool.sealdb, "diff"] + stores + ["--key-file", "key", "--sql"])
+        #expect(outcome.status == 65 && outcome.output.isEmpty && outcome.error.contains(reason), "\(outcome)")
+        // What says only what differs needs no index.
+        #expect(try !diff(sandbox).output.isEmpty)
     }
 
     /// What belongs to the whole store is left out with --table. Without differences the SQL does nothing, and well.

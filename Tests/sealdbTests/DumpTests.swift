@@ -182,6 +182,7 @@ struct DumpTests {
         let script = """
             CREATE TABLE \(table) (id INTEGER PRIMARY KEY, body); INSERT INTO \(table) VALUES (7, 'precious');
             CREATE VIRTUAL TABLE notes \(form);
+            \(form.contains("cont") ? "INSERT INTO notes (notes) VALUES ('rebuild');" : "")
             """
         try sandbox.succeed("exec", "db", script, "--key-file", "key")
         #expect(try sandbox.succeed("tables", "db", "--key-file", "key").lines.sorted() == ["notes", table])

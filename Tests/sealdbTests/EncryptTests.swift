@@ -156,4 +156,53 @@ struct EncryptTests {
         // What was written to the file that is gone is of no concern.
         #expect(outcome.error.contains("No store was made, and plain is unchanged: disk I/O error"), "\(outcome.error)")
     }
+
+    /// The text of a schema in a form in which SQLite does not write it is kept, there and back.
+    @Test(arguments: ["UTF-8", "UTF-16le"])
+    func schemasOfOtherPrograms(encoding: String) throws {
+        let sandbox = try Sandbox()
+        try sandbox.makeKey()
+        let script = """
+            .dbconfig defensive off
+            PRAGMA encoding = '\(encoding)'; CREATE TABLE t (a, b UNIQUE); CREATE INDEX i ON t (a); CREATE TABLE u (a);
+            CREATE TABLE v (a INTEGER PRIMARY KEY AUTOINCREMENT); CREATE TABLE w (a); CREATE VIEW x AS SELECT a FROM t;
+            INSERT INTO t VALUES (1, 'é'), (2, x'00'); INSERT INTO u VALUES (3); INSERT INTO v VALUES (7); DELETE FROM v;
+            PRAGMA writable_schema = ON;
+            UPDATE sqlite_schema SET sql = 'create  table if not exists t(a, b unique) ; ' WHERE name = 't';
+            UPDATE sqlite_schema SET tbl_name = 'T', sql = 'create index if not exists "i" on T(a); -- é' WHERE name = 'i';
+            UPDATE sqlite_schema SET name = 'U', sql = 'CREATE TABLE u(a); DROP TABLE t' WHERE name = 'u';
+            UPDATE sqlite_schema SET sql = 'CREATE TABLE w(a)' || char(0) || 'x' WHERE name = 'w';
+            UPDATE sqlite_schema SET sql = 'create view x as select a from t;' WHERE name = 'x';
+            UPDATE sqlite_schema SET sql = 'create table sqlite_sequence(name, seq)' WHERE name = 'sqlite_sequence';
+            """
+        try makePlain(sandbox, sql: script)
+        try sandbox.succeed("encrypt", "plain", "db", "--key-file", "key")
+        try sandbox.succeed("verify", "db", "--key-file", "key", "--deep")
+        try sandbox.succeed("decrypt", "db", "again", "--key-file", "key", "--allow-plaintext")
+        let shown = """
+            SELECT type, name, tbl_name, hex(sql) FROM sqlite_schema ORDER BY type, name; SELECT * FROM t; SELECT * FROM u;
+            SELECT * FROM x; SELECT * FROM sqlite_sequence; PRAGMA integrity_check;
+            """
+        let results = try ["plain", "again"].map { try sandbox.run(["sqlite3", $0, shown]) }
+        #expect(results[0].output == results[1].output && results[1].lines.last == "ok", "\(results)")
+        let more = "INSERT INTO t VALUES (9, 9); INSERT INTO v VALUES (NULL)"
+        try sandbox.succeed("exec", "db", more, "--key-file", "key")
+        let row = try sandbox.succeed("query", "db", "SELECT * FROM v", "--key-file", "key", "--format", "csv")
+        #expect(row.output == "a\n8\n")
+    }
+
+    /// This one makes a table that is not in the file.
+    @Test func aSchemaThatMakesSomethingElse() throws {
+        let sandbox = try Sandbox()
+        try sandbox.makeKey()
+        let script = """
+            .dbconfig defensive off
+            CREATE TABLE t (a); INSERT INTO t VALUES (1); PRAGMA writable_schema = ON;
+            UPDATE sqlite_schema SET sql = 'CREATE TEMP TABLE t(a)' WHERE name = 't';
+            """
+        try makePlain(sandbox, sql: script)
+        let outcome = try sandbox.sealdb("encrypt", "plain", "db", "--key-file", "key")
+        #expect(outcome.status == 65 && outcome.error.contains("The table t cannot be made"), "\(outcome)")
+        #expect(try sandbox.names() == ["key", "plain"])
+    }
 }

@@ -20,7 +20,8 @@ struct DiffCommand: ParsableCommand {
             user_version, application_id and the encoding are left out.
 
             Not compared: row ids beside a primary key, what ANALYZE has collected, and the index of a full-text table \
-            that has its text elsewhere, which --sql builds anew. A full-text table that keeps no text is refused.
+            that has its text elsewhere. --sql builds it anew, and refuses where that would make another one. A full-text \
+            table that keeps no text is refused.
             """
     )
 

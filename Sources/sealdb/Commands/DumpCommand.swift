@@ -15,7 +15,9 @@ struct DumpCommand: ParsableCommand {
               sealdb dump app.db --table people --data-only --key-file app.key
 
             Row ids are kept. Values are exact, also blobs, NUL and text that is not UTF-8. What ANALYZE has collected is \
-            left out. If something cannot be read, the exit code is not 0, and the output ends with ROLLBACK and a \
+            left out. The index of a full-text table that has its text elsewhere is made anew ("rebuild"): one that is not \
+            that of all the text there is refused before anything is written, as is a full-text table that keeps no \
+            text. If something cannot be read, the exit code is not 0, and the output ends with ROLLBACK and a \
             statement that fails, so that whoever loads it fails, too.
             """
     )

@@ -8,8 +8,9 @@ struct ImportCommand: ParsableCommand {
         discussion: """
             Everything happens in one transaction: if a row is bad, the error names its line (exit 65) and the store is \
             as it was. The text must be UTF-8. What "sealdb query" writes as json or jsonl is read back as the very same \
-            values, and so is csv where the columns have types. In tsv, which has no quotes, only the type of its column \
-            tells the text 42 from the number.
+            values, and so is csv where the columns have types, but for an empty text in a column of numbers, which \
+            becomes NULL. In tsv, which has no quotes, only the type of its column tells the text 42 from the number, or \
+            a blob from the text X'…'.
 
             CSV and TSV: the first row names the columns, unless --no-header says that there is none; the columns are \
             then those that --columns names, or with --append those of the table, in its order. CSV follows RFC 4180: \
@@ -17,12 +18,13 @@ struct ImportCommand: ParsableCommand {
             an empty text. TSV has no quotes but the escapes \\t \\n \\r \\0 \\\\, and \\N for NULL.
 
             A column of which every value is a whole number becomes INTEGER, one of numbers REAL, one of blobs (X'…') \
-            BLOB. All others become TEXT; so do those whose values would not survive being numbers, such as 007 or 1.10, \
-            and a message says so. A number in quotes is a text, unless all fields are in quotes. Types are found by \
-            reading the file twice, so standard input and pipes give TEXT. --types says them where they are known: \
-            --types id=INTEGER,code=TEXT. With --append the types are those of the table: 007 becomes 7 in a column of \
-            numbers, and a column without a type keeps each value as it is written. It is an error if a column would \
-            change digits before the point, as a REAL one does to most numbers of 19 digits.
+            BLOB. In CSV, X'…' is a blob in every column, unless it stands in quotes. All other columns become TEXT; \
+            so do those whose values would not survive being numbers, such as 007 or 1.10, and a message says so. A \
+            number in quotes is a text, unless all fields are in quotes. Types are found by reading the file twice, so \
+            standard input and pipes give TEXT. --types says them where they are known: --types id=INTEGER,code=TEXT. \
+            With --append the types are those of the table: 007 becomes 7 in a column of numbers, and a column without \
+            a type keeps each value as it is written. It is an error if a column would change digits before the point, \
+            as a REAL one does to most numbers of 19 digits.
 
             JSON is objects one after the other (JSON lines), or one array of them. Each member is a column; a row \
             without it has NULL there, and with --upsert it is an error. A number of which a REAL would lose digits is \

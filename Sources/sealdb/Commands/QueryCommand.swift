@@ -17,10 +17,10 @@ struct QueryCommand: ParsableCommand {
 
             NULL is nothing in table, line and markdown, nothing in csv (where an empty text is ""), \\N in tsv, and \
             null in json. A blob is X'…' in hex, in json {"$blob":"…"} in Base64. In csv a text stands in quotes that \
-            would read as a number. In json, an infinite number is 1e999, and a column name that occurs again becomes \
-            name:1. In a table, control characters are shown escaped. jsonl is one object on each line, line is one \
-            value on each line, insert is INSERT statements for a table that --into names. "sealdb import" reads csv, \
-            tsv, json and jsonl; "sealdb exec DB -" reads insert.
+            would read as a number or a blob. In json, an infinite number is 1e999, and a column name that occurs \
+            again becomes name:1. In a table, control characters are shown escaped. jsonl is one object on each line, \
+            line is one value on each line, insert is INSERT statements for a table that --into names. "sealdb import" \
+            reads csv, tsv, json and jsonl; "sealdb exec DB -" reads insert.
             """
     )
 

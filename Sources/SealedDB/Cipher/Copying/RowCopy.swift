@@ -44,6 +44,7 @@ struct RowCopy {
         try target.run("BEGIN IMMEDIATE")
         let objects = try schema()
         try create(objects)
+        try keepSchema()
         var digest = try served == nil ? ContentDigest(of: source) : nil
         try digest?.addSchema(of: source)
         for table in try TableLayout.all(of: source) {
@@ -127,7 +128,8 @@ struct RowCopy {
     }
 
     private func create(_ object: SchemaObject) throws(DatabaseError) {
-        guard let sql = object.sql else { return }
+        // SQLite reads a schema up to the first NUL.
+        guard let sql = object.sql.map({ Array($0.prefix { $0 != 0 }) }) else { return }
         do throws(DatabaseError) {
             try target.run(sql)
         } catch {
@@ -175,6 +177,47 @@ struct RowCopy {
                     pageCount.reset()
                 }
             }
+        }
+    }
+
+    /// Writes what the source's schema says of the objects that were made, as it stands there. SQLite has written it in a form of
+    /// its own, and another program may have written it otherwise. It was made of the same text, so it means the same.
+    private func keepSchema() throws(DatabaseError) {
+        let isUTF16 = try source.text("PRAGMA encoding") != "UTF-8"
+        let rows = try source.prepare("SELECT type, name, tbl_name, sql, rootpage FROM sqlite_schema ORDER BY rowid")
+        defer { rows.close() }
+        let change = try target.prepare(
+            """
+            UPDATE main.sqlite_schema SET name = ?2, tbl_name = ?3, sql = ?4
+            WHERE type IS ?1 AND name = ?2 COLLATE NOCASE AND (name, tbl_name, sql) IS NOT (?2, ?3, ?4)
+            """
+        )
+        defer { change.close() }
+        let count = try target.prepare(
+            "SELECT count(*) FROM main.sqlite_schema WHERE (type, name, tbl_name, sql) IS (?1, ?2, ?3, ?4)"
+        )
+        defer { count.close() }
+        while try rows.step() {
+            guard rows.int64(at: 4) > 0 else { continue }
+            for column in 0..<4 as Range<Int32> {
+                try change.bind(column: column, of: rows, at: column + 1, isUTF16: isUTF16)
+                try count.bind(column: column, of: rows, at: column + 1, isUTF16: isUTF16)
+            }
+            _ = try change.step()
+            change.reset()
+            _ = try count.step()
+            let isKept = count.int64(at: 0) == 1
+            count.reset()
+            guard !isKept else { continue }
+            let (type, name) = (rows.text(at: 0) ?? "object", rows.text(at: 1) ?? "")
+            throw DatabaseError(
+                extendedCode: SQLITE_ERROR,
+                message: """
+                    The \(type) \(name) cannot be made in the new file as it stands in the schema of the source: its statement makes \
+                    something else. The new file was discarded, and the source is as it was. Make \(name) anew in the source, with \
+                    its rows, and try again.
+                    """
+            )
         }
     }
 

@@ -41,6 +41,7 @@ struct DifferenceScript {
 
     /// Without differences, the script changes nothing, and is one all the same: an empty one is that of a failure.
     func write() throws {
+        try requireSameIndexes()
         try writer.transaction {
             try drop(first.objects.filter(isChanged))
             try writeTables()
@@ -52,6 +53,34 @@ struct DifferenceScript {
                 guard SQLScriptWriter.numbers.contains(difference.name) else { continue }
                 try writer.line("PRAGMA \(difference.name) = \(difference.valueInSecond ?? "0")")
             }
+        }
+    }
+
+    /// What "rebuild" would make another index of is told before anything is written.
+    private func requireSameIndexes() throws {
+        for object in second.objects where isChanged(object) {
+            guard let text = object.virtualTable else { continue }
+            try VirtualTable(object, text, in: second.database).requireSameIndex(in: second.database)
+        }
+        for object in indexesOfOtherTexts {
+            // What is compared will hold what the second store holds.
+            let (own, database) =
+                second.counterpart(of: object).map { ($0, second.database) } ?? (object, first.database)
+            guard let text = own.virtualTable else { continue }
+            try VirtualTable(own, text, in: database).requireSameIndex(in: database)
+        }
+    }
+
+    /// The full-text tables of the first store that are not made anew, and whose text, which is elsewhere, may become another.
+    /// Also those that are not compared: triggers that kept them up to date did not act on the rows that were written.
+    private var indexesOfOtherTexts: [SchemaObject] {
+        guard changesTexts else { return [] }
+        return first.all.filter { object in
+            // One that cannot be read takes its text from no other table.
+            guard !isChanged(object), let text = object.virtualTable,
+                case .otherTable? = try? VirtualTable(object, text, in: first.database).source
+            else { return false }
+            return true
         }
     }
 
@@ -101,25 +130,19 @@ struct DifferenceScript {
     }
 
     private func writeVirtualTables() throws {
+        var tables: [VirtualTable] = []
         for object in second.objects {
             guard let text = object.virtualTable else { continue }
             let table = try VirtualTable(object, text, in: second.database)
             if isChanged(object) {
                 try writer.write(object)
-                try writer.write(table, in: second.database)
+                tables.append(table)
             } else if case .own = table.source {
                 try writeRows(of: object)
             }
         }
-        // Also those that are not compared: triggers that kept them up to date did not act on the rows that were written.
-        guard changesTexts else { return }
-        for object in first.all where !isChanged(object) {
-            // One that cannot be read takes its text from no other table.
-            guard let text = object.virtualTable,
-                case .otherTable? = try? VirtualTable(object, text, in: first.database).source
-            else { continue }
-            try writer.line(VirtualTable.command("rebuild", object.name))
-        }
+        try writer.write(tables, in: second.database)
+        for object in indexesOfOtherTexts { try writer.line(VirtualTable.command("rebuild", object.name)) }
     }
 
     private func writeCounters() throws {

@@ -20,7 +20,9 @@ struct SQLDump {
             // What cannot be written is told before anything is.
             for object in objects {
                 guard let text = object.virtualTable else { continue }
-                _ = try VirtualTable(object, text, in: database).options(database)
+                let table = try VirtualTable(object, text, in: database)
+                _ = try table.options(database)
+                try table.requireSameIndex(in: database)
             }
         }
         let writer = SQLScriptWriter(output: output, encoding: try TextEncoding(of: database))
@@ -38,11 +40,13 @@ struct SQLDump {
         }
         // A full-text table may take its text from a table or view above.
         if writesSchema { for object in objects where object.kind == .view { try writer.write(object) } }
+        var tables: [VirtualTable] = []
         for object in objects {
             guard let text = object.virtualTable else { continue }
             if writesSchema { try writer.write(object) }
-            if writesRows { try writer.write(VirtualTable(object, text, in: database), in: database) }
+            if writesRows { tables.append(try VirtualTable(object, text, in: database)) }
         }
+        try writer.write(tables, in: database)
         if writesRows { try writer.writeCounters(objects, in: database) }
         guard writesSchema else { return }
         for object in objects where object.isOfTable { try writer.write(object) }

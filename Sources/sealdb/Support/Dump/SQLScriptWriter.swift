@@ -82,12 +82,23 @@ struct SQLScriptWriter {
         )
     }
 
-    func write(_ table: VirtualTable, in database: Database) throws {
-        switch table.source {
-        case .own(let contents): try writeRows(of: contents, in: database)
-        case .otherTable: try line(VirtualTable.command("rebuild", table.name))
-        case .nothing: break
+    /// Writes the rows of virtual tables, and what was set in each.
+    ///
+    /// An index that is made anew comes last: its text may be in another virtual table.
+    func write(_ tables: [VirtualTable], in database: Database) throws {
+        for table in tables {
+            guard case .own(let contents) = table.source else { continue }
+            try writeRows(of: contents, in: database)
+            try writeOptions(of: table, in: database)
         }
+        for table in tables {
+            guard case .otherTable = table.source else { continue }
+            try line(VirtualTable.command("rebuild", table.name))
+            try writeOptions(of: table, in: database)
+        }
+    }
+
+    private func writeOptions(of table: VirtualTable, in database: Database) throws {
         for (option, value) in try table.options(database) {
             let name = SQLLiteral.name(table.name)
             try line(

@@ -74,6 +74,7 @@ struct VirtualTable {
     let name: String
     let source: Source
     private let text: VirtualTableText
+    private let object: SchemaObject
 
     /// - Throws: ``Failure`` for a table that does not give back what it holds, or whose module is not known.
     init(_ object: SchemaObject, _ text: VirtualTableText, in database: Database) throws {
@@ -88,7 +89,7 @@ struct VirtualTable {
                 "cannot be made anew (\((error as? DatabaseError)?.message ?? "\(error)"))"
             )
         }
-        self.text = text
+        (self.text, self.object) = (text, object)
         switch text.module {
         case "fts3", "fts4", "fts5":
             if !keepsText {
@@ -105,13 +106,32 @@ struct VirtualTable {
         }
     }
 
-    private static func unwritten(_ table: String, _ reason: String) -> Failure {
+    private static func unwritten(_ table: String, _ reason: String, advice: String = "") -> Failure {
         Failure(
             .data,
             """
             The virtual table "\(table)" \(reason), so its rows cannot be written as SQL. Name the other tables with --table, \
-            or make a copy with: sealdb backup
+            or make a copy with: sealdb backup\(advice.isEmpty ? "" : ".")\(advice)
             """
+        )
+    }
+
+    /// - Throws: ``Failure`` if the index of the table is to be made anew from text elsewhere, and would become another one.
+    func requireSameIndex(in database: Database) throws {
+        guard case .otherTable = source, let contentTable = text.contentTable else { return }
+        let index = ExternalIndex(
+            name: name,
+            module: text.module,
+            statement: try object.statement(),
+            contentTable: contentTable,
+            database: database
+        )
+        guard let difference = try index.difference() else { return }
+        let rebuild = VirtualTable.command("rebuild", name)
+        throw VirtualTable.unwritten(
+            name,
+            difference.reason,
+            advice: difference.isMendedByRebuild ? " If it may hold all of that text, first execute: \(rebuild)" : ""
         )
     }
 

@@ -63,11 +63,11 @@ struct ColumnGuess {
             hasInteger = true
             if value.magnitude > 1 << 53 { hasLongInteger = true }
             if isQuoted { hasQuotedNumber = true }
-        case .real:
+        case .real(let value) where !(isQuoted && value.isInfinite):
             hasReal = true
             if isQuoted { hasQuotedNumber = true }
         case .blob where !isQuoted: hasBlob = true
-        case .blob, .text:
+        case .real, .blob, .text:
             hasText = true
             if NumberForm.spellsNumber(field) { hasLossyNumber = true } else { hasOtherText = true }
         }

@@ -45,7 +45,7 @@ enum ImportedField {
         return text == "Inf" ? .infinity : text == "-Inf" ? -.infinity : nil
     }
 
-    private static func isBlob(_ bytes: UnsafeRawBufferPointer) -> Bool {
+    static func isBlob(_ bytes: UnsafeRawBufferPointer) -> Bool {
         bytes.count >= 3 && bytes.count % 2 == 1 && bytes[0] == UInt8(ascii: "X") && bytes[1] == UInt8(ascii: "'")
             && bytes[bytes.count - 1] == UInt8(ascii: "'")
             && bytes[2..<bytes.count - 1].allSatisfy { hexValue($0) != nil }

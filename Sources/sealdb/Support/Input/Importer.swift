@@ -468,6 +468,8 @@ struct Importer {
             try record.requireText(at: index)
             return .text(bytes)
         case .plain where type == .text:
+            // In CSV, a text that reads as a blob stands in quotes. SQLite keeps a blob in a column of any type.
+            if format == .csv, ImportedField.isBlob(bytes) { return blob(bytes, blobs) }
             try record.requireText(at: index)
             return .text(bytes)
         case .plain, .quoted: break
@@ -478,22 +480,30 @@ struct Importer {
             switch field {
             case .integer(let value): return .integer(value)
             case .real(let value): return .real(value)
-            case .blob:
-                let start = blobs.count
-                ImportedField.addBlob(bytes, to: blobs)
-                return .blob(UnsafeRawBufferPointer(rebasing: blobs.bytes[start...]))
+            case .blob: return blob(bytes, blobs)
             case .text: return .text(bytes)
             }
         }
         // In a column of numbers, an empty field is a number that is missing.
         if bytes.isEmpty { return .null }
+        let isQuoted = record.kind(at: index) == .quoted
         switch field {
         case .integer(let value) where type != .real: return .integer(value)
+        // SQLite takes the text Inf for no number, so a column of numbers may hold it as well as an infinite one.
+        case .real(let value) where value.isInfinite && isQuoted: return .text(bytes)
         case .real(let value): return .real(value)
+        case .blob where format == .csv && !isQuoted: return blob(bytes, blobs)
         case .integer, .blob, .text:
             try requireKept(record, at: index, type)
             return .text(bytes)
         }
+    }
+
+    /// The value of a field that is a blob, whose bytes it adds to `blobs`.
+    private func blob(_ field: UnsafeRawBufferPointer, _ blobs: ByteBuffer) -> HeldValue {
+        let start = blobs.count
+        ImportedField.addBlob(field, to: blobs)
+        return .blob(UnsafeRawBufferPointer(rebasing: blobs.bytes[start...]))
     }
 
     private func number(of record: ImportedRecord, at index: Int, type: ColumnType) throws(ImportError) -> HeldValue {
