@@ -1,7 +1,7 @@
 internal import CSealedDBSystem
 import Foundation
 
-/// A thread of its own for work that keeps a processor busy. Tasks do not share it, and signals go to other threads.
+/// A thread of its own for work that keeps a processor busy. Tasks do not share it, and as a rule signals go to other threads.
 package final class WorkerThread: Sendable {
     private let thread: pthread_t
 
@@ -12,9 +12,21 @@ package final class WorkerThread: Sendable {
     }
 
     /// Starts a thread that calls `body`. ``join()`` must follow.
+    /// - Parameter takesSignals: whether the thread gets the signals that the calling one does.
     /// - Returns: `nil` if the system has no thread to give.
-    package init?(_ body: @escaping @Sendable () -> Void) {
-        let context = Unmanaged.passRetained(Beginning(body))
+    package init?(takesSignals: Bool = false, _ body: @escaping @Sendable () -> Void) {
+        var mask = sigset_t()
+        // These two fail only for an unknown way to change the mask.
+        pthread_sigmask(SIG_BLOCK, nil, &mask)
+        let context = Unmanaged.passRetained(
+            Beginning { [mask] in
+                if takesSignals {
+                    var mask = mask
+                    pthread_sigmask(SIG_SETMASK, &mask, nil)
+                }
+                body()
+            }
+        )
         var thread = pthread_t()
         let code = sealeddb_start_thread(
             &thread,

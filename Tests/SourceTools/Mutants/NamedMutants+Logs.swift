@@ -183,5 +183,26 @@ extension NamedMutant {
             "others.isEmpty",
             "true"
         ),
+        .init(
+            "a checksum that was changed hides that the file has the page of its frame",
+            "SealedDB/Cipher/Logs/LogTail.swift",
+            .expression,
+            "frame.hasOwnPage",
+            "false"
+        ),
+        .init(
+            "a recovery ends before a frame of which a part of the checksum was changed",
+            "SealedDB/Cipher/Recovery/SalvagedChain.swift",
+            .expression,
+            "computed.sharesWord(with: stored)",
+            "false"
+        ),
+        .init(
+            "the first whole frame of a log without a header is not asked for",
+            "SealedDB/Cipher/Logs/HeadlessLog.swift",
+            .statement,
+            "add(previous, previousOffset)",
+            ""
+        ),
     ]
 }

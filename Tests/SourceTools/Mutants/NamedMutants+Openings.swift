@@ -161,7 +161,7 @@ extension NamedMutant {
             "a restore takes the place of a key file",
             "SealedDB/Cipher/Conversion/StoreRestore.swift",
             .statement,
-            "try lock.requireStore()",
+            "try lock.requireStore(mayBeCutOff: true)",
             ""
         ),
         .init(

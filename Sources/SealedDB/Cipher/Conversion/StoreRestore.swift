@@ -134,7 +134,7 @@ public struct StoreRestore: Sendable {
         do throws(DatabaseError) {
             usageLock = try UsageLock.exclusive(target, timeout: 0)
             lock = try StoreLock(target)
-            try lock.requireStore()
+            try lock.requireStore(mayBeCutOff: true)
             try FileUsers.requireNobodyElse(target, ignoresUnseen: ignoresUnseenUsers)
             StoreCopy.removeLeftovers(of: target)
             (copy, totals) = try verifiedCopy(beside: target, from: source, sealing, progress: progress)

@@ -15,13 +15,14 @@ struct HeadlessLog {
     /// Whether the frame before is of this log and whole.
     private var followsLog = true
     private var hasEnded = false
-    /// The two frames before.
+    /// The two frames before, and where the page of the last one begins.
     private var (previous, beforePrevious): (LogFrameHeader?, LogFrameHeader?)
+    private var previousOffset: Int64 = 0
 
     init(salts: ArraySlice<UInt8>? = nil) { awaitedSalts = salts }
 
     mutating func append(_ frame: LogChain.Frame) {
-        defer { (previous, beforePrevious) = (frame.header.copy, previous) }
+        defer { (previous, beforePrevious, previousOffset) = (frame.header.copy, previous, frame.offset) }
         // Zeros continue a header of zeros.
         guard frame.header.page > 0, frame.followsPrevious, !hasEnded,
             frame.header.salts == awaitedSalts ?? frame.header.salts
@@ -33,12 +34,20 @@ struct HeadlessLog {
         // One that continues the log is of it, whatever its salts.
         hasEnded = !followsLog && frame.header.salts != salts ?? frame.header.salts || isFirstOfOlderLog(frame)
         guard !hasEnded else { return }
+        // A frame that nothing proves is whole if this one continues it.
+        if !followsLog, let previous, previous.page > 0, previous.salts == frame.header.salts {
+            add(previous, previousOffset)
+        }
         (salts, followsLog) = (frame.header.copy.salts, true)
-        pending[frame.header.page] = frame.offset
-        pages.append(UnusedPage(number: frame.header.page, offset: frame.offset))
-        guard frame.header.pageCount > 0 else { return }
+        add(frame.header, frame.offset)
+    }
+
+    private mutating func add(_ header: LogFrameHeader, _ offset: Int64) {
+        pending[header.page] = offset
+        pages.append(UnusedPage(number: header.page, offset: offset))
+        guard header.pageCount > 0 else { return }
         commitCount += 1
-        pageCount = frame.header.pageCount
+        pageCount = header.pageCount
         committed.merge(pending) { $1 }
         pending = [:]
     }

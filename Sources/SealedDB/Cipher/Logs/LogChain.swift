@@ -14,6 +14,9 @@ struct LogChain {
         /// Whether its checksum continues that of the previous frame or, for the first frame, that of the header, or of the one that
         /// stood there and was lost.
         let followsPrevious: Bool
+        /// Whether its page is the one that was written with it, and at most a part of its checksum was changed. A crash can leave
+        /// the header of a frame without its page.
+        let hasOwnPage: Bool
         /// The checksum that it should continue.
         let previousSum: LogChecksum
 
@@ -51,6 +54,10 @@ struct LogChain {
                     header: header,
                     page: page,
                     followsPrevious: followsPrevious,
+                    hasOwnPage: followsPrevious
+                        || computed.contains {
+                            $0.sharesWord(with: LogChecksum(isBigEndian: isBigEndian, after: header.checksum))
+                        },
                     previousSum: sums[0]
                 )
             )

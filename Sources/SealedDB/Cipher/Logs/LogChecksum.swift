@@ -35,6 +35,10 @@ struct LogChecksum {
         }
     }
 
+    /// Whether one of the two words is that of the other checksum. Bytes that this one is not the checksum of have that by chance
+    /// alone; if it is damaged in one place, the other word is left.
+    func sharesWord(with other: LogChecksum) -> Bool { first == other.first || second == other.second }
+
     /// The eight bytes that lead from this checksum to a later one.
     func step(to later: LogChecksum) -> [UInt8] {
         let added = later.first &- first &- second

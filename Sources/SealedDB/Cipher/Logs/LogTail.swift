@@ -22,6 +22,8 @@ struct LogTail {
     /// Salts that several frames have, and those that SQLite has counted up from or to these: damage has not made them of this log's.
     var strangersSalts: Set<[UInt8]> {
         let repeated = strangeSalts.filter { $0.value > 1 }.keys.map { $0[...] }
+        // A file has the frames of few logs. More are forged, and would take long to compare.
+        guard strangeSalts.count <= 256 else { return [] }
         let all = strangeSalts.keys.filter { salts in
             repeated.contains {
                 $0 == salts[...] || LogFrameHeader.mayFollow($0, salts[...]) || LogFrameHeader.mayFollow(salts[...], $0)
@@ -116,7 +118,7 @@ struct LogTail {
         {
             pages.append(page)
         } else if standing.isOfLog {
-            pages.append(UnusedPage(claimedBy: frame))
+            pages.append(frame.hasOwnPage ? page : UnusedPage(claimedBy: frame))
             if let own { pages.append(UnusedPage(number: own.page, offset: frame.offset)) }
         }
     }

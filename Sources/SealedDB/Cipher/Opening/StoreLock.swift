@@ -53,10 +53,12 @@ final class StoreLock {
     }
 
     /// Throws if the file is certainly no store. There may be no key that could tell what it is.
-    func requireStore() throws(DatabaseError) {
+    /// - Parameter mayBeCutOff: whether it may be a store of which the last page is not whole.
+    func requireStore(mayBeCutOff: Bool) throws(DatabaseError) {
         let (size, start) = try beginning(Key.saltByteCount)
         let isText = !start.isEmpty && start.allSatisfy { (0x20...0x7e).contains($0) || (9...13).contains($0) }
-        guard size % 512 != 0 || isText else { return }
+        // The smallest page has 512 bytes.
+        guard isText || (mayBeCutOff ? size > 0 && size < 512 : size % 512 != 0) else { return }
         throw DatabaseError(
             extendedCode: SQLITE_NOTADB,
             reason: .notADatabase,

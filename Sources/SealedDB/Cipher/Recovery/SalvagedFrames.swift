@@ -124,6 +124,7 @@ struct SalvagedFrames {
         guard let page = frame.page else { return nil }
         let proven = ProvenFrame(between: sum, page[...], own)
         if frame.isAuthentic, proven.page == frame.header.page { return proven }
+        if proven.page > 0, try cipher.isAuthentic(page, number: proven.page) { return proven }
         guard let next = try self.frame(at: offset), next.header.salts == salts, let nextPage = next.page else {
             return nil
         }

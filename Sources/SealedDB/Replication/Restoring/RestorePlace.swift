@@ -34,7 +34,7 @@ final class RestorePlace {
         let usage = try UsageLock.exclusive(target, timeout: 0)
         let lock = try StoreLock(target)
         locks = (lock, usage)
-        try lock.requireStore()
+        try lock.requireStore(mayBeCutOff: false)
         try FileUsers.requireNobodyElse(target, ignoresUnseen: ignoresUnseenUsers)
         (copy, file) = try RestorePlace.file(beside: target, takesAttributes: true)
     }

@@ -48,8 +48,8 @@ struct RestoreTargetTests {
         #expect(directory.names == ["backup", "other", "other" + ending])
     }
 
-    /// What a store has become, however damaged, is replaced.
-    @Test(arguments: [0, 512, 4096]) func aDamagedStore(size: Int) throws {
+    /// What a store has become, however damaged or cut off, is replaced.
+    @Test(arguments: [0, 512, 4096, 5000]) func aDamagedStore(size: Int) throws {
         try directory.write("db", [UInt8](repeating: 0, count: size))
         let replaced = try #require(try restore(to: "db").replacedPath)
         #expect(try Data(contentsOf: URL(fileURLWithPath: replaced)).count == size)

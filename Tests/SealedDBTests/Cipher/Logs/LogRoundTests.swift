@@ -61,6 +61,53 @@ struct LogRoundTests {
         #expect(try rounds.recovered(isComplete: false) == [101, 102, 103, 104, 0, 0, 0, 100])
     }
 
+    @Test(arguments: [0, 0xff] as [UInt8]) func aCheckpointLeftOutThePageOfTheSecondFrame(byte: UInt8) throws {
+        let before = try rounds.file
+        for (number, row) in [1, 8, 3, 4].enumerated() { try rounds.update(row...row, to: 101 + number) }
+        let log = try rounds.log
+        try rounds.checkpoint()
+        var file = try rounds.file
+        let header = 32 + LogRounds.frameSize
+        let place = (Int(BigEndian.number(log[header..<header + 4])) - 1) * 4096
+        file.replaceSubrange(place..<place + 4096, with: before[place..<place + 4096])
+
+        try rounds.put(file, [UInt8](repeating: byte, count: 512) + log.dropFirst(512))
+        try expectNobodyOpens(rounds.path)
+        #expect(try rounds.recovered(isComplete: false) == [101, 0, 103, 104, 0, 0, 0, 102])
+    }
+
+    /// One bit of the numbers or of the checksum of the last frame, whose page the file has. SQLite would put an older one there.
+    @Test(arguments: [3, 7, 17, 22]) func theLastHeaderWasChanged(place: Int) throws {
+        for row in 1...4 { try rounds.update(row...row, to: 100 + row) }
+        try rounds.update(1...1, to: 105)
+        try rounds.checkpoint()
+        var log = try rounds.log
+        log[32 + 4 * LogRounds.frameSize + place] ^= 4
+        try rounds.put(rounds.file, log)
+        try expectNobodyOpens(rounds.path)
+        #expect(try rounds.recovered(isComplete: false) == [105, 102, 103, 104, 0, 0, 0, 0])
+    }
+
+    /// A file has the frames of few logs. To compare those of thousands would take hours.
+    @Test(arguments: [3, 1000]) func saltsOfManyLogs(count: Int) {
+        var tail = LogTail(ofLogWith: [0, 0, 0, 1, 0, 0, 0, 1], limit: 100)
+        for number in (0..<count).flatMap({ [$0, $0] }) {
+            let salts = [UInt32(0x8000_0000) + UInt32(number) << 17, 7].flatMap(BigEndian.bytes)
+            let header = [0, 0, 0, 2, 0, 0, 0, 0] + salts + [UInt8](repeating: 9, count: 8)
+            tail.append(
+                LogChain.Frame(
+                    offset: 0,
+                    header: LogFrameHeader(header[...]),
+                    page: [UInt8](repeating: 0, count: 16)[...],
+                    followsPrevious: false,
+                    hasOwnPage: false,
+                    previousSum: LogChecksum(isBigEndian: false)
+                )
+            )
+        }
+        #expect(tail.strangersSalts.count == (count == 3 ? 3 : 0))
+    }
+
     /// The frames of the older log, of which the file has newer pages, are not taken for those of the log.
     @Test(arguments: [(32, 1), (32, 2), (512, 2), (4096, 2), (4096, 3)], [0, 0xff] as [UInt8])
     func theNewerLogIsInTheFile(damage: (size: Int, count: Int), byte: UInt8) throws {
