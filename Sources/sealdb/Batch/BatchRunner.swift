@@ -18,7 +18,9 @@ struct BatchRunner: Sendable {
     let jobs: Int
     let continuesOnError: Bool
     let control: BatchControl
-    var startThread: @Sendable (@escaping @Sendable () -> Void) -> WorkerThread? = { WorkerThread(takesSignals: true, $0) }
+    var startThread: @Sendable (@escaping @Sendable () -> Void) -> WorkerThread? = {
+        WorkerThread(takesSignals: true, $0)
+    }
 
     /// Calls `work` for one store after the other, until one fails (unless ``continuesOnError``), a signal comes, or
     /// the deadline is reached. Work that has begun is brought to its end.
