@@ -16,12 +16,13 @@ package final class WorkerThread: Sendable {
     /// - Returns: `nil` if the system has no thread to give.
     package init?(takesSignals: Bool = false, _ body: @escaping @Sendable () -> Void) {
         var mask = sigset_t()
-        // These two fail only for an unknown way to change the mask.
+        // It fails only for an unknown way to change the mask.
         pthread_sigmask(SIG_BLOCK, nil, &mask)
         let context = Unmanaged.passRetained(
             Beginning { [mask] in
                 if takesSignals {
                     var mask = mask
+                    // It fails only for an unknown way to change the mask.
                     pthread_sigmask(SIG_SETMASK, &mask, nil)
                 }
                 body()
