@@ -84,7 +84,7 @@ public struct KeyRing: Sendable {
         if isRetired(id) { return retiredEntries.removeAll { $0.entry.id == id } }
         _ = try known(id)
         guard id != activeID else {
-            throw .malformedKeyRing("\(id) is the active key of \(name); activate another first.")
+            throw .malformedKeyRing("\(name): \(id) is the active key; activate another first.")
         }
         entries.removeAll { $0.id == id }
     }

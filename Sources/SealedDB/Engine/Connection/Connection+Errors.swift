@@ -170,7 +170,10 @@ extension Connection {
                 """
             )
         }
-        guard code & 0xff == SQLITE_BUSY else { return (.sqlite, shown) }
+        guard code & 0xff == SQLITE_BUSY else {
+            let isStandardText = message == String(cString: sqlite3_errstr(code))
+            return (.sqlite, isStandardText ? shown + (causeInFiles(code) ?? "") : shown)
+        }
         if code == SQLITE_BUSY_SNAPSHOT {
             return (
                 .locked,
@@ -190,6 +193,37 @@ extension Connection {
         }
         return (.sqlite, busyMessage(shown))
     }
+
+    /// What the text of a code leaves out: of which file it is, and what to look at. `nil` for other codes, and for a database
+    /// without a file. SQLite does not tell whether it was the file, what lies beside it, or one that is attached.
+    private func causeInFiles(_ code: Int32) -> String? {
+        guard let handle, let path = mainFilePath else { return nil }
+        let place = "\(path), a file beside it, or one that is attached"
+        switch code & 0xff {
+        case SQLITE_IOERR, SQLITE_CANTOPEN:
+            let number = sqlite3_system_errno(handle)
+            let isTold = code != SQLITE_IOERR_SHORT_READ && Connection.tellingErrors.contains(number)
+            return " (\(place))" + (isTold ? ": \(String(cString: strerror(number)))" : "")
+        case SQLITE_FULL:
+            return """
+                : there is no room for \(place), or PRAGMA max_page_count allows no more pages. Make room, and try again
+                """
+        case SQLITE_READONLY where code == SQLITE_READONLY_DBMOVED:
+            return ": \(path) was moved, removed or replaced while it was open. Close the database, and open it again"
+        case SQLITE_READONLY:
+            return """
+                : \(place), was opened for reading only, or this user, the file system or PRAGMA query_only forbids to write it
+                """
+        default:
+            return nil
+        }
+    }
+
+    /// Errors of the system that explain a failure. SQLite has the last error, whether or not it is of this failure: others,
+    /// such as `ENOENT`, mostly are of what was looked for in between.
+    private static let tellingErrors: Set<Int32> = [
+        EIO, ENOSPC, EDQUOT, EFBIG, EMFILE, ENFILE, EROFS, EACCES, EPERM, ENOLCK, ESTALE,
+    ]
 
     func check(_ code: Int32, sql: String? = nil) throws(DatabaseError) {
         guard code != SQLITE_OK else { return }
