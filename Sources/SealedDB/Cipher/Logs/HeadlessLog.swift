@@ -56,7 +56,7 @@ struct HeadlessLog {
     /// written all of the older log to the file before it began that.
     private func isFirstOfOlderLog(_ frame: LogChain.Frame) -> Bool {
         guard salts == nil, let previous, let beforePrevious else { return false }
-        return previous.salts == frame.header.salts && beforePrevious.mayBeNewer(thanLogOf: previous.salts)
+        return previous.salts == frame.header.salts && previous.mayBeOlder(thanLogOf: beforePrevious.salts)
     }
 
     /// Where the newest version of each page of the database stands in the log.

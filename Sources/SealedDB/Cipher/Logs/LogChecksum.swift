@@ -35,8 +35,9 @@ struct LogChecksum {
         }
     }
 
-    /// Whether one of the two words is that of the other checksum. Bytes that this one is not the checksum of have that by chance
-    /// alone; if it is damaged in one place, the other word is left.
+    /// Whether one of the two words is that of the other checksum. If a checksum is damaged in one place, the other word is left.
+    /// Other bytes share a word by chance, but those that differ in the high bits of one word alone do so often: a sum of 32 bits
+    /// loses what is carried out of it.
     func sharesWord(with other: LogChecksum) -> Bool { first == other.first || second == other.second }
 
     /// The eight bytes that lead from this checksum to a later one.

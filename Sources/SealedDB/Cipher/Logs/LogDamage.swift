@@ -217,9 +217,9 @@ struct LogDamage {
     ) throws(DatabaseError) -> Set<Int64> {
         guard !pages.isEmpty, let store = try storedBytes() else { return [] }
         guard let start = try store(0, 100), start.count == 100 else { return [] }
+        // What is not encrypted may also be as it was before.
         let isInClear = StoreHeader.hasMagic(start)
-        // What is not encrypted may also be as it was before. An encrypted page reserves 16 bytes for its IV.
-        guard !isInClear || start[20] >= 16 else { return [] }
+        guard !isInClear || !StoreHeader.isPlaintext(start) else { return [] }
         var result: Set<Int64> = []
         for page in pages where page.number > 0 && !(isOneEnough && !result.isEmpty) {
             guard let bytes = try contents.bytes(at: page.offset, count: pageSize),
@@ -230,9 +230,10 @@ struct LogDamage {
                 continue
             }
             // The first page begins with what all its versions have.
-            let isPart = page.number > 1 || !isInClear
-            let clearCount = page.number > 1 ? 0 : Key.saltByteCount
-            if bytes == stored || isPart && LogOverlay.shareCiphertext(bytes, stored, from: clearCount) {
+            let clearCount = isInClear ? StoreHeader.mostBytesInClear : Key.saltByteCount
+            if bytes == stored
+                || LogOverlay.shareCiphertext(bytes, stored, from: page.number > 1 ? 0 : clearCount)
+            {
                 result.insert(page.number)
             }
         }

@@ -25,15 +25,20 @@ struct LogFrameHeader {
         page > 0 && LogFrameHeader.mayFollow(self.salts, salts)
     }
 
-    /// Whether it may be of a log that has begun anew since, and whose own header was lost.
+    /// Whether it may be of a log that has begun anew since, and whose own header was lost. SQLite syncs a new header before the
+    /// first frame, so that the one that stands there is older by few beginnings. Others have drawn their salts at random.
     func mayBeNewer(thanLogOf salts: ArraySlice<UInt8>) -> Bool {
-        page > 0 && LogFrameHeader.mayFollow(salts, self.salts)
+        page > 0 && (1...16).contains(LogFrameHeader.age(salts, self.salts))
     }
 
     /// Whether SQLite may have counted up from the salts of one log to those of the other.
     static func mayFollow(_ older: ArraySlice<UInt8>, _ newer: ArraySlice<UInt8>) -> Bool {
-        let age = (BigEndian.number(newer.prefix(4)) - BigEndian.number(older.prefix(4))) & 0xffff_ffff
-        return (1..<65536).contains(age)
+        (1..<65536).contains(age(older, newer))
+    }
+
+    /// How often a log has begun anew since, if SQLite has counted up.
+    private static func age(_ older: ArraySlice<UInt8>, _ newer: ArraySlice<UInt8>) -> Int64 {
+        (BigEndian.number(newer.prefix(4)) - BigEndian.number(older.prefix(4))) & 0xffff_ffff
     }
 }
 
@@ -81,5 +86,13 @@ struct ProvenFrame {
         let header = previous.step(to: sum)
         self.page = BigEndian.number(header[..<4])
         pageCount = BigEndian.number(header[4...])
+    }
+
+    /// Whether a frame may have had these numbers. What stands behind the end of a log, and does not continue it, gives numbers that
+    /// no frame has, and so does a damaged checksum: SQLite writes no page behind the end of the database with a commit.
+    /// - Parameter limit: more pages than the database can have.
+    func isPossible(upTo limit: Int64) -> Bool {
+        guard page > 0, page <= limit else { return false }
+        return pageCount == 0 || page <= pageCount && pageCount <= limit
     }
 }

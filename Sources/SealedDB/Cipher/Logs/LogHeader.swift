@@ -48,7 +48,8 @@ struct LogHeader: Equatable {
     /// the lost one, all but the number of the log is known, which the frame's checksum tells.
     func isLostHeader(of frame: LogFrameHeader, _ page: ArraySlice<UInt8>, isBigEndian: Bool) -> Bool {
         if isWhole {
-            guard isBigEndian == self.isBigEndian, page.count == pageSize, frame.mayBeNewer(thanLogOf: salts) else {
+            guard isBigEndian == self.isBigEndian, page.count == pageSize, LogFrameHeader.mayFollow(salts, frame.salts)
+            else {
                 return false
             }
         }

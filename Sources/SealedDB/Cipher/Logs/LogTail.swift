@@ -94,7 +94,7 @@ struct LogTail {
             page: own?.page ?? frame.header.page,
             commits: (own?.pageCount ?? frame.header.pageCount) > 0,
             standing,
-            isBehindOwn: previous?.standing.isOfLog != false
+            behind: previous?.standing
         )
         addPages(of: frame, standing, own)
         if !transactions.hasBegun, frame.header.pageCount > 0 { (pages, hasTransactions) = ([], true) }
@@ -118,17 +118,14 @@ struct LogTail {
         {
             pages.append(page)
         } else if standing.isOfLog {
-            pages.append(frame.hasOwnPage ? page : UnusedPage(claimedBy: frame))
+            // The page is compared as it stands there, and by its checksum, which still tells of it if it is damaged.
+            if frame.hasOwnPage { pages.append(page) }
+            pages.append(UnusedPage(claimedBy: frame))
             if let own { pages.append(UnusedPage(number: own.page, offset: frame.offset)) }
         }
     }
 
-    /// Whether a frame may have had these numbers. What stands behind the end of a log, and does not continue it, gives numbers that
-    /// no frame has: SQLite writes no page behind the end of the database with a commit.
-    private func isPossible(_ proven: ProvenFrame) -> Bool {
-        guard proven.page > 0, proven.page <= limit else { return false }
-        return proven.pageCount == 0 || proven.page <= proven.pageCount && proven.pageCount <= limit
-    }
+    private func isPossible(_ proven: ProvenFrame) -> Bool { proven.isPossible(upTo: limit) }
 }
 
 /// A page of a frame that SQLite does not use.
@@ -186,17 +183,28 @@ private struct LostTransactions {
     /// Takes note that the damaged frame before has ended a transaction.
     mutating func passCommit() { isBehindCommit = true }
 
-    /// - Parameter isBehindOwn: whether what stands before has the salts of the log, too.
-    mutating func add(page: Int64, commits: Bool, _ standing: LogTail.FrameStanding, isBehindOwn: Bool) {
+    /// - Parameter previous: what the frame before is; `nil` for the first one.
+    mutating func add(
+        page: Int64,
+        commits: Bool,
+        _ standing: LogTail.FrameStanding,
+        behind previous: LogTail.FrameStanding?
+    ) {
+        let isBehindOwn = previous?.isOfLog != false
         let isOtherWrite = standing.isOfLog && !standing.isWhole && isBehindOwn
-        if hasBegun && isOtherWrite || !standing.isOfLog && isBetweenGaps {
+        let isSecondBreak = hasBegun && isOtherWrite
+        if isSecondBreak || !standing.isOfLog && isBetweenGaps {
             (countBeforeBreak, count) = (certainCount, 0)
             (isBehindCommit, isBehindGap, isBetweenGaps, isBehindLoss, pages) = (false, false, false, false, [])
         }
         isBehindLoss = isBehindLoss || standing.isLost
         // What a crash has left behind the end of a log may have the pages that stand before it.
         if !hasBegun || standing.isOfLog && commits { pages = [] }
-        if standing.isOfLog, !commits, !pages.insert(page).inserted, isBehindLoss { isBehindCommit = true }
+        // Frames that stand between two breaks are of another write than those behind them, or two places are damaged.
+        if standing.isLost, previous?.isWhole == true { pages = [] }
+        if standing.isOfLog, !commits, !isSecondBreak, !pages.insert(page).inserted, isBehindLoss {
+            isBehindCommit = true
+        }
         if standing.isWhole {
             if hasBegun, commits { count += 1 }
             return

@@ -7,6 +7,9 @@ package enum StoreHeader {
     /// The smallest page size of SQLite, in bytes.
     static let smallestPage: Int64 = 512
 
+    /// The largest ``CipherSettings/plaintextHeaderSize``.
+    static let mostBytesInClear = 64
+
     /// Whether SQLite takes a file of this size for an empty one, whatever it holds: on some systems it once wrote one
     /// byte into empty files.
     static func isEmpty(fileSize: Int64) -> Bool { fileSize <= 1 }

@@ -3,6 +3,8 @@ struct SalvagedFrames {
     let contents: FileReader
     let size: Int64
     let cipher: PageCipher
+    /// More pages than the database can have.
+    let limit: Int64
 
     /// Where each frame begins.
     var offsets: StrideThrough<Int64> {
@@ -65,7 +67,7 @@ struct SalvagedFrames {
                 // Those of one of them may be damaged.
                 guard claim.salts == previous.salts else { continue }
                 // Two frames of an older log stand behind one of the newer log that took its place.
-                let isOlder = beforeGap?.mayBeNewer(thanLogOf: claim.salts) == true
+                let isOlder = beforeGap.map { $0.page > 0 && claim.mayBeOlder(thanLogOf: $0.salts) } == true
                 return LogStart(
                     salts: (isOlder ? beforeGap : nil)?.salts ?? claim.salts,
                     sum: nil,
@@ -123,13 +125,15 @@ struct SalvagedFrames {
     ) throws(DatabaseError) -> ProvenFrame? {
         guard let page = frame.page else { return nil }
         let proven = ProvenFrame(between: sum, page[...], own)
-        if frame.isAuthentic, proven.page == frame.header.page { return proven }
-        if proven.page > 0, try cipher.isAuthentic(page, number: proven.page) { return proven }
+        if proven.isPossible(upTo: limit) {
+            if frame.isAuthentic, proven.page == frame.header.page { return proven }
+            if try cipher.isAuthentic(page, number: proven.page) { return proven }
+        }
         guard let next = try self.frame(at: offset), next.header.salts == salts, let nextPage = next.page else {
             return nil
         }
         let found = ProvenFrame(between: sum, page[...], next: next.header, nextPage[...])
-        guard found.page > 0, found.pageCount == 0 || found.page <= found.pageCount else { return nil }
+        guard found.isPossible(upTo: limit) else { return nil }
         return try cipher.isAuthentic(page, number: found.page) ? found : nil
     }
 

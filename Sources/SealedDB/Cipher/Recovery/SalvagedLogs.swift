@@ -14,7 +14,9 @@ extension LogOverlay {
     init?(salvagedLogOf path: String, cipher: PageCipher, store: Connection) throws(DatabaseError) {
         let pageSize = cipher.parameters.pageSize
         guard let contents = try FileReader(path + "-wal") else { return nil }
-        let frames = SalvagedFrames(contents: contents, size: try contents.size(), cipher: cipher)
+        let size = try contents.size()
+        let limit = (try store.mainFileSize() + size) / Int64(pageSize) + 1
+        let frames = SalvagedFrames(contents: contents, size: size, cipher: cipher, limit: limit)
         guard let start = try frames.start() else { return nil }
         var chain = SalvagedChain(frames, from: start)
         var checkpoint = SalvagedCheckpoint(store: store, cipher: cipher)

@@ -169,6 +169,27 @@ struct LogRoundTests {
         }
     }
 
+    /// A power failure tears a transaction over the frames of one that was rolled back: some blocks have frames of that.
+    @Test(arguments: [1, 2], [0, 1]) func aTornTransactionOverOneThatWasRolledBack(count: Int, missing: Int) throws {
+        try rounds.update(1...1, to: 1)
+        try rounds.begin([4, 5, 6, 7, 8], value: 5)
+        try rounds.end("ROLLBACK")
+        let (file, before) = (try rounds.file, try rounds.log)
+        let spilled = before.count / LogRounds.frameSize
+        try #require(spilled > 4)
+        try rounds.begin([7, 8, 2, 3, 4, 5, 6, 1], value: 9)
+        try rounds.end("COMMIT")
+        var log = try rounds.log
+        let first = (32 + (1 + count) * LogRounds.frameSize + 511) / 512 * 512
+        let end = (32 + (spilled + missing) * LogRounds.frameSize) / 512 * 512
+        try #require(first < end && end < log.count - LogRounds.frameSize)
+        for place in first..<end { log[place] = place < before.count ? before[place] : 0 }
+        try rounds.put(file, log)
+        #expect(try LogDamage.lostTransactions(ofStore: rounds.path) == 0)
+        #expect(try rounds.isSound())
+        #expect(try rounds.values() == [1, 0, 0, 0, 0, 0, 0, 0])
+    }
+
     /// A sector of the disk ends within the header of a frame: its numbers are those of an older frame, which ended a transaction.
     @Test func aHeaderOverTwoSectors() throws {
         let frame = 41

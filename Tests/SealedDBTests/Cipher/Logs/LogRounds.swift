@@ -31,6 +31,19 @@ final class LogRounds {
         )
     }
 
+    /// Begins a transaction that changes rows one after the other, and does not end it. Most of its frames are in the log.
+    func begin(_ rows: [Int], value: Int) throws {
+        try database.spillChanges(pageCount: 2)
+        try database.execute(script: "BEGIN")
+        for row in rows {
+            try database.executeUpdate("UPDATE t SET v = \(value), body = randomblob(2400) WHERE id = \(row)")
+        }
+    }
+
+    func end(_ statement: String) throws {
+        try database.execute(script: "\(raw: statement); PRAGMA cache_size = 2000")
+    }
+
     /// Writes the log to the file. The next transaction begins it anew.
     func checkpoint() throws { _ = try database.checkpoint(.passive) }
 
