@@ -2,8 +2,8 @@
 /// one after the other.
 struct LogTail {
     private let salts: ArraySlice<UInt8>
-    /// More pages than the database can have.
-    private let limit: Int64
+    /// More pages than the database can have had: the file may have become smaller since.
+    private var limit: Int64
     /// Salts of frames that another log has left, although SQLite did not count up from its salts to those of this one: it draws new
     /// ones at random where the connection that writes the first frame has not seen the log before.
     private let saltsOfOthers: Set<[UInt8]>
@@ -71,11 +71,12 @@ struct LogTail {
         var standing = FrameStanding(
             isOfLog: isOfLog,
             isWhole: isOfLog && frame.followsPrevious,
-            continuesAsOlder: !isOfLog && frame.followsPrevious && continuesLog(previous?.standing),
+            continuesAsOlder: !isOfLog && frame.followsPrevious && previousIsOfLog,
             continuesNewer: frame.followsPrevious && frame.header.mayBeNewer(thanLogOf: salts)
                 && previous?.frame.header.salts ?? frame.header.salts == frame.header.salts,
             isLost: isStrange && !saltsOfOthers.contains(Array(frame.header.salts))
         )
+        if standing.isWhole { limit = max(limit, frame.header.page, frame.header.pageCount) }
         if standing.continuesNewer { noteNewer(frame.header) }
         if isOfLog, let (damaged, itsStanding) = previous, !itsStanding.isWhole {
             let proven = damaged.proven(by: frame)
@@ -92,7 +93,7 @@ struct LogTail {
         let own = isOfLog && !standing.isWhole ? [frame.provenByItself].first(where: isPossible) : nil
         transactions.add(
             page: own?.page ?? frame.header.page,
-            commits: (own?.pageCount ?? frame.header.pageCount) > 0,
+            commits: commits(frame, standing, own),
             standing,
             behind: previous?.standing
         )
@@ -106,8 +107,18 @@ struct LogTail {
         if header.salts == newerSalts, header.pageCount > 0 { newerCommitCount += 1 }
     }
 
-    private func continuesLog(_ previous: FrameStanding?) -> Bool {
-        previous.map { $0.isOfLog || $0.continuesAsOlder } ?? true
+    /// Whether a frame with other salts is of this log if it continues the frame before. A power failure can leave the salts of this log
+    /// before the checksum and the page of an older frame, which older frames continue.
+    private var previousIsOfLog: Bool {
+        guard let (frame, standing) = previous else { return true }
+        return standing.isOfLog && (standing.isWhole || frame.hasOwnPage) || standing.continuesAsOlder
+    }
+
+    /// Whether a frame ends a transaction. Its numbers may be those of an older frame where a sector of the disk ends behind them.
+    private func commits(_ frame: LogChain.Frame, _ standing: FrameStanding, _ own: ProvenFrame?) -> Bool {
+        if let own { return own.pageCount > 0 }
+        let numbersEnd = frame.offset - Int64(LogFrameHeader.size) + 8
+        return frame.header.pageCount > 0 && (standing.isWhole || !numbersEnd.isMultiple(of: 512))
     }
 
     /// - Parameter own: what its own checksum proves that the frame was.

@@ -3,7 +3,7 @@ struct SalvagedFrames {
     let contents: FileReader
     let size: Int64
     let cipher: PageCipher
-    /// More pages than the database can have.
+    /// More pages than the database has, or will have when the log is in the file.
     let limit: Int64
 
     /// Where each frame begins.
@@ -113,9 +113,12 @@ struct SalvagedFrames {
         let isBigEndian: Bool
     }
 
-    /// What the header of a frame must have been, by its own checksum or by the frame behind it; `nil` if the page is not authentic
+    /// What the header of a frame must have been, by the frame behind it or by its own checksum; `nil` if the page is not authentic
     /// with that. Frames of a transaction that was cut off, which stand behind the end of the log, do not continue its checksum and
     /// give other numbers.
+    ///
+    /// The frame behind is asked first, because a changed bit of the own checksum may leave the page's number right, and the other one
+    /// wrong. That number is then larger than the database of the last frame can be; earlier, the database may have been larger.
     func proven(
         _ frame: Frame,
         behind sum: LogChecksum,
@@ -124,17 +127,14 @@ struct SalvagedFrames {
         _ salts: ArraySlice<UInt8>
     ) throws(DatabaseError) -> ProvenFrame? {
         guard let page = frame.page else { return nil }
+        if let next = try self.frame(at: offset), next.header.salts == salts, let nextPage = next.page {
+            let found = ProvenFrame(between: sum, page[...], next: next.header, nextPage[...])
+            if found.isPossible(upTo: .max), try cipher.isAuthentic(page, number: found.page) { return found }
+        }
         let proven = ProvenFrame(between: sum, page[...], own)
-        if proven.isPossible(upTo: limit) {
-            if frame.isAuthentic, proven.page == frame.header.page { return proven }
-            if try cipher.isAuthentic(page, number: proven.page) { return proven }
-        }
-        guard let next = try self.frame(at: offset), next.header.salts == salts, let nextPage = next.page else {
-            return nil
-        }
-        let found = ProvenFrame(between: sum, page[...], next: next.header, nextPage[...])
-        guard found.isPossible(upTo: limit) else { return nil }
-        return try cipher.isAuthentic(page, number: found.page) ? found : nil
+        guard proven.isPossible(upTo: limit) else { return nil }
+        if frame.isAuthentic, proven.page == frame.header.page { return proven }
+        return try cipher.isAuthentic(page, number: proven.page) ? proven : nil
     }
 
     /// Whether the frame at an offset, or the first one behind it whose own checksum is whole, continues a checksum.

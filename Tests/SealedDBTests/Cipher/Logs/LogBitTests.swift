@@ -82,17 +82,51 @@ struct LogBitTests {
                 var damaged = log
                 damaged[32 + 24 + pageSize + place] ^= mask
                 try put(file, damaged)
-                let new = directory.file("new")
-                let key = try Key.testing(1)
-                _ = try StoreRecovery(path: directory.file("db"), key: key, cipherSettings: settings, to: new).run()
-                var configuration = Configuration(key: key)
-                configuration.cipherSettings = settings
-                let saved = Database(path: new, configuration: configuration)
-                try saved.openVerified()
-                defer { saved.close() }
-                #expect(try saved.integers("SELECT v FROM t ORDER BY id") == expected, "byte \(place), mask \(mask)")
+                #expect(try recovered(settings) == expected, "byte \(place), mask \(mask)")
             }
         }
+    }
+
+    /// The log has page counts of when the database was larger than the file is now.
+    @Test(arguments: ["PRAGMA user_version = 1", "VACUUM"]) func aStoreThatHasBecomeSmaller(shrinking: String) throws {
+        let database = try open(CipherSettings())
+        try database.execute(
+            script: """
+                PRAGMA auto_vacuum = FULL; VACUUM; PRAGMA wal_autocheckpoint = 0; CREATE TABLE t (id INTEGER PRIMARY KEY, v, body);
+                WITH n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 4)
+                INSERT INTO t SELECT i, 0, randomblob(2500) FROM n;
+                CREATE TABLE large (body);
+                WITH n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 150)
+                INSERT INTO large SELECT randomblob(2500) FROM n;
+                PRAGMA wal_checkpoint(TRUNCATE);
+                UPDATE t SET v = 1 WHERE id = 1; UPDATE t SET v = 2 WHERE id = 2; UPDATE t SET v = 3 WHERE id = 3;
+                DELETE FROM large; \(raw: shrinking); UPDATE t SET v = v + 10;
+                """
+        )
+        _ = try database.checkpoint(.passive)
+        try directory.keep("db", "db-wal", of: database)
+        let (file, log) = (try directory.bytes("db"), try [UInt8](directory.bytes("db-wal")))
+        try #require(file.count < log.count && file.count < 20 * 4096)
+        for frame in 0..<3 {
+            for place in [4, 6, 7, 16, 23] {
+                var damaged = log
+                damaged[32 + frame * (24 + 4096) + place] ^= 1
+                try put(file, damaged)
+                #expect(try recovered(CipherSettings()) == [11, 12, 13, 10], "frame \(frame), byte \(place)")
+            }
+        }
+    }
+
+    private func recovered(_ settings: CipherSettings) throws -> [Int?] {
+        let new = directory.file("new")
+        let key = try Key.testing(1)
+        _ = try StoreRecovery(path: directory.file("db"), key: key, cipherSettings: settings, to: new).run()
+        var configuration = Configuration(key: key)
+        configuration.cipherSettings = settings
+        let saved = Database(path: new, configuration: configuration)
+        try saved.openVerified()
+        defer { saved.close() }
+        return try saved.integers("SELECT v FROM t ORDER BY id")
     }
 
     /// SQLite counts salts up, by one for each log, or draws new ones.

@@ -190,20 +190,28 @@ struct LogRoundTests {
         #expect(try rounds.values() == [1, 0, 0, 0, 0, 0, 0, 0])
     }
 
-    /// A sector of the disk ends within the header of a frame: its numbers are those of an older frame, which ended a transaction.
-    @Test func aHeaderOverTwoSectors() throws {
-        let frame = 41
+    /// A sector of the disk ends within the header of a frame, behind its numbers or behind its salts: a power failure leaves what is
+    /// before of one transaction, and what is behind of an older one, or the other way round.
+    @Test(arguments: [(20, 0), (41, 8), (62, 16)]) func aHeaderOverTwoSectors(frame: Int, end: Int) throws {
         for number in 0..<frame + 10 { try rounds.update(number % 8 + 1...number % 8 + 1, to: number) }
         try rounds.checkpoint()
         for number in 0..<frame - 3 { try rounds.update(number % 8 + 1...number % 8 + 1, to: 1000 + number) }
         let (file, before) = (try rounds.file, try rounds.log)
         try rounds.update(1...7, to: 5000)
-        var log = try rounds.log
-        let place = 32 + frame * LogRounds.frameSize
-        try #require(place % 512 == 504)
-        let sector = place - 504..<place + 8
-        log.replaceSubrange(sector, with: before[sector])
-        try rounds.put(file, log)
-        #expect(try rounds.isSound())
+        let after = try rounds.log
+        let place = 32 + frame * LogRounds.frameSize + end
+        try #require(place % 512 == 0)
+        let frameBefore = (place - end - LogRounds.frameSize) / 512 * 512
+        let unwritten: [[Range<Int>]] = [
+            [place - 512..<place], [place..<place + 512], [place..<after.count], [0..<place], [frameBefore..<place],
+            [frameBefore..<frameBefore + 512, place - 512..<place],
+            [frameBefore..<frameBefore + 512, place..<place + 512],
+        ]
+        for sectors in unwritten {
+            var log = after
+            for sector in sectors { log.replaceSubrange(sector, with: before[sector]) }
+            try rounds.put(file, log)
+            #expect(try rounds.isSound(), "\(sectors)")
+        }
     }
 }
