@@ -178,9 +178,9 @@ extension NamedMutant {
         ),
         .init(
             "a torn transaction counts as one that was committed",
-            "SealedDB/Cipher/Logs/LogTail.swift",
+            "SealedDB/Cipher/Logs/LogFrame.swift",
             .expression,
-            "proven.page <= proven.pageCount",
+            "page <= pageCount",
             "true"
         ),
         .init(

@@ -12,7 +12,7 @@ extension NamedMutant {
             "a page of which the log's copy is damaged does not count as in the file",
             "SealedDB/Cipher/Logs/LogDamage.swift",
             .expression,
-            "isPart && LogOverlay.shareCiphertext(bytes, stored, from: clearCount)",
+            "LogOverlay.shareCiphertext(bytes, stored, from: page.number > 1 ? 0 : clearCount)",
             "false"
         ),
         .init(
@@ -145,7 +145,7 @@ extension NamedMutant {
             "what two power failures leave counts as damage",
             "SealedDB/Cipher/Logs/LogTail.swift",
             .expression,
-            "previous?.standing.isOfLog != false",
+            "previous?.isOfLog != false",
             "false"
         ),
         .init(
@@ -166,7 +166,7 @@ extension NamedMutant {
             "a recovery takes the frames behind a newer log that has lost its header for that log",
             "SealedDB/Cipher/Recovery/SalvagedFrames.swift",
             .expression,
-            "beforeGap?.mayBeNewer(thanLogOf: claim.salts) == true",
+            "beforeGap.map { $0.page > 0 && claim.mayBeOlder(thanLogOf: $0.salts) } == true",
             "false"
         ),
         .init(
@@ -186,9 +186,9 @@ extension NamedMutant {
         .init(
             "a checksum that was changed hides that the file has the page of its frame",
             "SealedDB/Cipher/Logs/LogTail.swift",
-            .expression,
-            "frame.hasOwnPage",
-            "false"
+            .statement,
+            "if frame.hasOwnPage { pages.append(page) }",
+            ""
         ),
         .init(
             "a recovery ends before a frame of which a part of the checksum was changed",
@@ -203,6 +203,62 @@ extension NamedMutant {
             .statement,
             "add(previous, previousOffset)",
             ""
+        ),
+        .init(
+            "a page passes for its frame's own because one word of the checksum is right",
+            "SealedDB/Cipher/Logs/LogTail.swift",
+            .statement,
+            "pages.append(UnusedPage(claimedBy: frame))",
+            "if !frame.hasOwnPage { pages.append(UnusedPage(claimedBy: frame)) }"
+        ),
+        .init(
+            "the first page of a store with a header in clear is not compared in part",
+            "SealedDB/Cipher/Logs/LogDamage.swift",
+            .expression,
+            "LogOverlay.shareCiphertext(bytes, stored, from: page.number > 1 ? 0 : clearCount)",
+            "(page.number > 1 || !isInClear) && LogOverlay.shareCiphertext(bytes, stored, from: page.number > 1 ? 0 : clearCount)"
+        ),
+        .init(
+            "a plaintext database that reserves bytes counts as encrypted",
+            "SealedDB/Cipher/Logs/LogDamage.swift",
+            .expression,
+            "!StoreHeader.isPlaintext(start)",
+            "start[20] >= 16"
+        ),
+        .init(
+            "a recovery believes numbers that no frame can have",
+            "SealedDB/Cipher/Recovery/SalvagedFrames.swift",
+            .expression,
+            "proven.isPossible(upTo: limit)",
+            "proven.page > 0"
+        ),
+        .init(
+            "a recovery bounds what an earlier frame tells by the file of now",
+            "SealedDB/Cipher/Recovery/SalvagedFrames.swift",
+            .expression,
+            "found.isPossible(upTo: .max)",
+            "found.isPossible(upTo: limit)"
+        ),
+        .init(
+            "older frames continue the log behind a header over two sectors",
+            "SealedDB/Cipher/Logs/LogTail.swift",
+            .expression,
+            "(standing.isWhole || frame.hasOwnPage)",
+            "true"
+        ),
+        .init(
+            "the numbers of an older frame tell a commit",
+            "SealedDB/Cipher/Logs/LogTail.swift",
+            .expression,
+            "(standing.isWhole || !numbersEnd.isMultiple(of: 512))",
+            "true"
+        ),
+        .init(
+            "a frame of a transaction that was rolled back tells a commit by its page",
+            "SealedDB/Cipher/Logs/LogTail.swift",
+            .expression,
+            "!isSecondBreak",
+            "true"
         ),
     ]
 }
