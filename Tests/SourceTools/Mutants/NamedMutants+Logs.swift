@@ -216,7 +216,7 @@ extension NamedMutant {
             "SealedDB/Cipher/Logs/LogDamage.swift",
             .expression,
             "LogOverlay.shareCiphertext(bytes, stored, from: page.number > 1 ? 0 : clearCount)",
-            "(page.number > 1 || !isInClear) && LogOverlay.shareCiphertext(bytes, stored, from: page.number > 1 ? 0 : clearCount)"
+            "(page.number > 1 || !StoreHeader.hasMagic(start)) && LogOverlay.shareCiphertext(bytes, stored, from: page.number > 1 ? 0 : clearCount)"
         ),
         .init(
             "a plaintext database that reserves bytes counts as encrypted",

@@ -218,8 +218,7 @@ struct LogDamage {
         guard !pages.isEmpty, let store = try storedBytes() else { return [] }
         guard let start = try store(0, 100), start.count == 100 else { return [] }
         // What is not encrypted may also be as it was before.
-        let isInClear = StoreHeader.hasMagic(start)
-        guard !isInClear || !StoreHeader.isPlaintext(start) else { return [] }
+        guard !StoreHeader.isPlaintext(start) else { return [] }
         var result: Set<Int64> = []
         for page in pages where page.number > 0 && !(isOneEnough && !result.isEmpty) {
             guard let bytes = try contents.bytes(at: page.offset, count: pageSize),
@@ -230,7 +229,7 @@ struct LogDamage {
                 continue
             }
             // The first page begins with what all its versions have.
-            let clearCount = isInClear ? StoreHeader.mostBytesInClear : Key.saltByteCount
+            let clearCount = StoreHeader.hasMagic(start) ? StoreHeader.mostBytesInClear : Key.saltByteCount
             if bytes == stored
                 || LogOverlay.shareCiphertext(bytes, stored, from: page.number > 1 ? 0 : clearCount)
             {

@@ -117,8 +117,8 @@ struct SalvagedFrames {
     /// with that. Frames of a transaction that was cut off, which stand behind the end of the log, do not continue its checksum and
     /// give other numbers.
     ///
-    /// The frame behind is asked first, because a changed bit of the own checksum may leave the page's number right, and the other one
-    /// wrong. That number is then larger than the database of the last frame can be; earlier, the database may have been larger.
+    /// The frame behind is asked first: by its own checksum, of which a bit was changed, a frame may have the right page, and a number of
+    /// pages that no database has. Only the last frame has none behind it, and its database is no larger than the limit.
     func proven(
         _ frame: Frame,
         behind sum: LogChecksum,
