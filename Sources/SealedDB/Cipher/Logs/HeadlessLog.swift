@@ -18,8 +18,12 @@ struct HeadlessLog {
     /// The two frames before, and where the page of the last one begins.
     private var (previous, beforePrevious): (LogFrameHeader?, LogFrameHeader?)
     private var previousOffset: Int64 = 0
+    private let limit: Int64
 
-    init(salts: ArraySlice<UInt8>? = nil) { awaitedSalts = salts }
+    /// - Parameters:
+    ///   - salts: those of its frames, if they are known.
+    ///   - limit: more pages than the file and the log have.
+    init(salts: ArraySlice<UInt8>? = nil, limit: Int64) { (awaitedSalts, self.limit) = (salts, limit) }
 
     mutating func append(_ frame: LogChain.Frame) {
         defer { (previous, beforePrevious, previousOffset) = (frame.header.copy, previous, frame.offset) }
@@ -53,9 +57,11 @@ struct HeadlessLog {
     }
 
     /// Whether the first frame that continues another one is of an older log: a frame of a newer one stands before both. SQLite had
-    /// written all of the older log to the file before it began that.
+    /// written all of the older log to the file before it began that. A header that was lost may have any salts, and its page tells.
     private func isFirstOfOlderLog(_ frame: LogChain.Frame) -> Bool {
-        guard salts == nil, let previous, let beforePrevious else { return false }
+        guard salts == nil, let previous, let beforePrevious, (1...limit).contains(beforePrevious.page) else {
+            return false
+        }
         return previous.salts == frame.header.salts && previous.mayBeOlder(thanLogOf: beforePrevious.salts)
     }
 

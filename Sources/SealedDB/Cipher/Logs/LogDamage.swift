@@ -43,7 +43,7 @@ struct LogDamage {
         if let tail, !tail.isOfNewerLog {
             loss = (tail.lostCount, tail.isOlderThanFile)
             if !loss.isInFile {
-                loss.isInFile = try !inFile(tail.pages, pageSize: header.pageSize, isOneEnough: true).isEmpty
+                loss.isInFile = try !inFile(tail, isOneEnough: true).isEmpty
             }
         } else {
             loss = try transactionsBehindHeader(ofLogWith: tail?.newerSalts)
@@ -65,6 +65,13 @@ struct LogDamage {
     private init?(_ path: String, _ connection: Connection?) throws(DatabaseError) {
         guard let contents = try FileReader(path + "-wal"), let header = try LogHeader(of: contents) else { return nil }
         (self.path, self.contents, self.header, self.connection) = (path, contents, header, connection)
+    }
+
+    /// Whether headers of frames behind the end of the log were lost, of which nothing tells whether they belonged to transactions that
+    /// were committed: a power failure leaves such frames, too.
+    static func hasLostFrames(ofStore path: String, openIn connection: Connection) throws(DatabaseError) -> Bool {
+        guard let damage = try LogDamage(path, connection), damage.header.isWhole else { return false }
+        return try !damage.tail().lostFrames.isEmpty
     }
 
     /// What a report on the store says about the log; empty if nothing is lost.
@@ -194,7 +201,11 @@ struct LogDamage {
     }
 
     private func tail(besideFramesWith others: Set<[UInt8]>) throws(DatabaseError) -> LogTail {
-        var tail = LogTail(ofLogWith: header.salts, limit: try largestPageCount(), saltsOfOthers: others)
+        var tail = LogTail(
+            ofLogWith: header.salts,
+            limit: try largestPageCount(pageSize: header.pageSize),
+            saltsOfOthers: others
+        )
         try chain(pageSize: header.pageSize, isBigEndian: header.isBigEndian).forEachFrame { tail.append($0) }
         return tail
     }
@@ -204,39 +215,73 @@ struct LogDamage {
     }
 
     /// More pages than in the file and in the log the database never had since the log began.
-    private func largestPageCount() throws(DatabaseError) -> Int64 {
+    private func largestPageCount(pageSize: Int) throws(DatabaseError) -> Int64 {
         let fileSize = try FileSystem.statusIfPresent(path)?.st_size ?? 0
-        return (Int64(fileSize) + (try contents.size())) / Int64(header.pageSize) + 1
+        return (Int64(fileSize) + (try contents.size())) / Int64(pageSize) + 1
     }
 
-    /// Those of which the file has a part, as only a checkpoint can have written it. That of the file may be cut off.
+    /// The pages behind the end of the log of which the file has a part, as only a checkpoint can have written it.
+    private func inFile(_ tail: LogTail, isOneEnough: Bool = false) throws(DatabaseError) -> Set<Int64> {
+        let pages = try inFile(tail.pages, pageSize: header.pageSize, isOneEnough: isOneEnough)
+        return isOneEnough && !pages.isEmpty ? pages : try pages.union(lostFramesInFile(tail))
+    }
+
+    /// The file may be cut off.
     private func inFile(
         _ pages: [UnusedPage],
         pageSize: Int,
         isOneEnough: Bool = false
     ) throws(DatabaseError) -> Set<Int64> {
-        guard !pages.isEmpty, let store = try storedBytes() else { return [] }
-        guard let start = try store(0, 100), start.count == 100 else { return [] }
-        // What is not encrypted may also be as it was before.
-        guard !StoreHeader.isPlaintext(start) else { return [] }
+        guard !pages.isEmpty, let store = try StoredPages(self, pageSize: pageSize) else { return [] }
         var result: Set<Int64> = []
         for page in pages where page.number > 0 && !(isOneEnough && !result.isEmpty) {
             guard let bytes = try contents.bytes(at: page.offset, count: pageSize),
-                let stored = try store((page.number - 1) * Int64(pageSize), pageSize)
+                let stored = try store.bytes(ofPage: page.number)
             else { continue }
-            if let isFrame = page.isFrame(of: stored) {
-                if isFrame { result.insert(page.number) }
-                continue
-            }
-            // The first page begins with what all its versions have.
-            let clearCount = StoreHeader.hasMagic(start) ? StoreHeader.mostBytesInClear : Key.saltByteCount
-            if bytes == stored
-                || LogOverlay.shareCiphertext(bytes, stored, from: page.number > 1 ? 0 : clearCount)
-            {
+            if page.isFrame(of: stored) ?? store.sharesCiphertext(bytes, stored, number: page.number) {
                 result.insert(page.number)
             }
         }
         return result
+    }
+
+    /// The pages of the log whose newest version in the file is that of a frame whose header was lost: SQLite would put an older one
+    /// there. A frame that states the number of its page, and salts of its own, is one that a log with other salts has left.
+    private func lostFramesInFile(_ tail: LogTail) throws(DatabaseError) -> Set<Int64> {
+        guard !tail.lostFrames.isEmpty, let store = try StoredPages(self, pageSize: header.pageSize) else { return [] }
+        var result: Set<Int64> = []
+        for number in tail.usedNumbers.sorted() {
+            guard let stored = try store.bytes(ofPage: number) else { continue }
+            for frame in tail.lostFrames where frame.header.page != number || Set(frame.header.salts).count == 1 {
+                if store.sharesCiphertext(Array(frame.page), stored, number: number) { result.insert(number) }
+            }
+        }
+        return result
+    }
+
+    /// The encrypted pages of the store's file.
+    private struct StoredPages {
+        private let read: StoredBytes
+        private let pageSize: Int
+        private let start: [UInt8]
+
+        /// - Returns: `nil` if the file cannot be read here, or is not encrypted: then a page may also be as it was before.
+        init?(_ damage: LogDamage, pageSize: Int) throws(DatabaseError) {
+            guard let read = try damage.storedBytes(), let start = try read(0, 100), start.count == 100,
+                !StoreHeader.isPlaintext(start)
+            else { return nil }
+            (self.read, self.pageSize, self.start) = (read, pageSize, start)
+        }
+
+        func bytes(ofPage number: Int64) throws(DatabaseError) -> [UInt8]? {
+            try read((number - 1) * Int64(pageSize), pageSize)
+        }
+
+        func sharesCiphertext(_ page: [UInt8], _ stored: [UInt8], number: Int64) -> Bool {
+            // The first page begins with what all its versions have.
+            let clearCount = StoreHeader.hasMagic(start) ? StoreHeader.mostBytesInClear : Key.saltByteCount
+            return page == stored || LogOverlay.shareCiphertext(page, stored, from: number > 1 ? 0 : clearCount)
+        }
     }
 
     /// The pages of which the file has a version that stands behind the end of the log.
@@ -245,7 +290,7 @@ struct LogDamage {
         openIn connection: Connection
     ) throws(DatabaseError) -> Set<Int64> {
         guard let damage = try LogDamage(path, connection), damage.header.isWhole else { return [] }
-        return try damage.inFile(damage.tail().pages, pageSize: damage.header.pageSize)
+        return try damage.inFile(damage.tail())
     }
 
     /// Counts the commits in the frames after a header that is damaged or not theirs. The header's values are unknown, so
@@ -256,7 +301,7 @@ struct LogDamage {
     private func transactionsBehindHeader(ofLogWith salts: ArraySlice<UInt8>?) throws(DatabaseError) -> Loss {
         for pageSize in LogHeader.pageSizes {
             for isBigEndian in [false, true] {
-                var log = HeadlessLog(salts: salts)
+                var log = HeadlessLog(salts: salts, limit: try largestPageCount(pageSize: pageSize))
                 try chain(pageSize: pageSize, isBigEndian: isBigEndian).forEachFrame { log.append($0) }
                 if log.commitCount > 0, try !areInFile(log.newest, pageSize: pageSize) {
                     let isInFile = try !inFile(log.pages, pageSize: pageSize, isOneEnough: true).isEmpty

@@ -20,15 +20,20 @@ struct LogFrameHeader {
     /// What its own checksum covers.
     var numbers: ArraySlice<UInt8> { bytes.prefix(8) }
 
+    /// Whether some database can have a page of this number. Of a sector that was lost, all bits may be set.
+    var hasPossiblePage: Bool { page > 0 && page <= LogFrameHeader.largestPage }
+    /// SQLITE_MAX_PAGE_COUNT. <https://www.sqlite.org/limits.html#max_page_count>
+    private static let largestPage: Int64 = 0xffff_fffe
+
     /// Whether it may be one that an older log has left. SQLite counts the first salt up when a log begins anew.
     func mayBeOlder(thanLogOf salts: ArraySlice<UInt8>) -> Bool {
-        page > 0 && LogFrameHeader.mayFollow(self.salts, salts)
+        hasPossiblePage && LogFrameHeader.mayFollow(self.salts, salts)
     }
 
     /// Whether it may be of a log that has begun anew since, and whose own header was lost. SQLite syncs a new header before the
     /// first frame, so that the one that stands there is older by few beginnings. Others have drawn their salts at random.
     func mayBeNewer(thanLogOf salts: ArraySlice<UInt8>) -> Bool {
-        page > 0 && (1...16).contains(LogFrameHeader.age(salts, self.salts))
+        hasPossiblePage && (1...16).contains(LogFrameHeader.age(salts, self.salts))
     }
 
     /// Whether SQLite may have counted up from the salts of one log to those of the other.

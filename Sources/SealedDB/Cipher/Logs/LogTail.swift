@@ -13,6 +13,12 @@ struct LogTail {
     private var transactions = LostTransactions()
     /// The pages of those frames.
     private(set) var pages: [UnusedPage] = []
+    /// Those of them whose headers were lost, and with them the numbers of their pages.
+    private(set) var lostFrames: [LogChain.Frame] = []
+    /// More are forged: each is compared with many pages.
+    private static let limitOfLostFrames = 16
+    /// The numbers of the pages that SQLite reads.
+    private(set) var usedNumbers: Set<Int64> = []
 
     /// - Parameter saltsOfOthers: the ``strangersSalts`` that an earlier reading has found.
     init(ofLogWith salts: ArraySlice<UInt8>, limit: Int64, saltsOfOthers: Set<[UInt8]> = []) {
@@ -98,6 +104,10 @@ struct LogTail {
             behind: previous?.standing
         )
         addPages(of: frame, standing, own)
+        if standing.isLost, lostFrames.count < LogTail.limitOfLostFrames, Set(frame.page).count > 1 {
+            lostFrames.append(frame)
+        }
+        if !transactions.hasBegun { usedNumbers.insert(frame.header.page) }
         if !transactions.hasBegun, frame.header.pageCount > 0 { (pages, hasTransactions) = ([], true) }
         previous = (frame, standing)
     }

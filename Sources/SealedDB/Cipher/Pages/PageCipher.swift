@@ -44,6 +44,9 @@ struct PageCipher {
     /// How many bytes at the beginning of a page SQLite sees: those before the reserved bytes.
     var contentSize: Int { parameters.pageSize - parameters.reservedBytes }
 
+    /// Where the code of a page ends. What is reserved behind it is not used.
+    var endOfCode: Int { contentSize + 16 + parameters.hmacAlgorithm.bits / 8 }
+
     /// How many bytes at the beginning of a page are not encrypted.
     func clearBytes(ofPage number: Int64) -> Int {
         guard number == 1 else { return 0 }

@@ -49,6 +49,9 @@ struct SalvagedChain {
             isProven = false
             // Its header may be damaged, too.
             if header.salts != start.salts { return .ofLog(page: header.page, pageCount: 0, isAuthentic: false) }
+        } else if isOfLog, let known, try frames.isRestored(frame, behind: known, stored) {
+            // What the page's code does not cover is damaged.
+            isProven = true
         } else if isProven, let computed {
             // Its checksum is damaged, and that of the next one, too; or the log has ended before.
             if computed.sharesWord(with: stored) {

@@ -137,6 +137,26 @@ struct SalvagedFrames {
         return try cipher.isAuthentic(page, number: proven.page) ? proven : nil
     }
 
+    /// Whether an authentic page is as it was written but for bytes that its code does not cover: the salt of the first page, which is
+    /// known, or one byte of a header in clear, or of those that are reserved and not used.
+    func isRestored(_ frame: Frame, behind sum: LogChecksum, _ stored: LogChecksum) throws(DatabaseError) -> Bool {
+        guard var page = frame.page else { return false }
+        let (clearCount, salt) = (cipher.clearBytes(ofPage: frame.header.page), cipher.salt)
+        if clearCount == salt.count {
+            page.replaceSubrange(..<clearCount, with: salt)
+            if sum.adding(frame.header, page[...]).bytes == stored.bytes { return true }
+        }
+        let places = stride(from: 0, to: page.count, by: 8).filter { $0 < clearCount || $0 + 8 > cipher.endOfCode }
+        return places.contains { place in
+            var (before, behind) = (sum, stored)
+            before.add(frame.header.numbers)
+            before.add(page[..<place])
+            behind.remove(page[(place + 8)...])
+            let word = before.step(to: behind)
+            return zip(word, page[place..<place + 8]).filter { $0 != $1 }.count == 1
+        }
+    }
+
     /// Whether the frame at an offset, or the first one behind it whose own checksum is whole, continues a checksum.
     /// - Returns: `nil` if that cannot be told, because the page of a frame with these salts is damaged.
     func continues(

@@ -302,7 +302,17 @@ public struct StoreRecovery: Sendable {
         _ problems: inout [String]
     ) throws(DatabaseError) -> LogOverlay? {
         let lost = try LogDamage.lostTransactions(ofStore: path, openIn: store)
-        guard lost > 0 else { return try LogOverlay(logOf: path) }
+        guard lost > 0 else {
+            if try LogDamage.hasLostFrames(ofStore: path, openIn: store) {
+                problems.append(
+                    """
+                    Behind the end of the log stand frames whose headers were lost: a power failure in the midst of a commit leaves \
+                    such frames, or damage. What the last transactions have changed may be missing.
+                    """
+                )
+            }
+            return try LogOverlay(logOf: path)
+        }
         let last = lost == 1 ? "its last transaction" : "its last \(lost) transactions"
         problems.append("The log is damaged before \(last): a part of that may be missing.")
         // Without codes nothing tells which pages are whole. SQLite's end of the log holds.

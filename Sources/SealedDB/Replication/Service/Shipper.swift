@@ -1,5 +1,5 @@
 import Foundation
-import Logging
+internal import Logging
 
 /// Ships the store of one queue or pool, on a thread of its own, from its first opening until the queue or pool ends.
 ///

@@ -1,5 +1,5 @@
 import Foundation
-import Logging
+internal import Logging
 
 /// What the thread of a ``Shipper`` does.
 ///

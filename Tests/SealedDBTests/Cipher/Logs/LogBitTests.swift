@@ -87,6 +87,39 @@ struct LogBitTests {
         }
     }
 
+    /// No code covers the salt or the header in clear of the first page, nor what SQLCipher 3 reserves and does not use.
+    @Test(arguments: [false, true])
+    func whatNoCodeCovers(isInFile: Bool) throws {
+        for (settings, places) in [
+            (CipherSettings(), [0, 3, 15]),
+            (CipherSettings(plaintextHeaderSize: 32, salt: Array(1...16)), [0, 17, 27, 31]),
+            (CipherSettings(compatibility: .sqlCipher3, pageSize: 4096), [2, 4085, 4095]),
+        ] {
+            try put(Data(), [])
+            let database = try open(settings)
+            try database.execute(
+                script: """
+                    PRAGMA wal_autocheckpoint = 0; CREATE TABLE t (id INTEGER PRIMARY KEY, v); INSERT INTO t VALUES (1, 0);
+                    PRAGMA wal_checkpoint(TRUNCATE);
+                    UPDATE t SET v = 1; CREATE TABLE a (x); INSERT INTO a VALUES (1); UPDATE t SET v = 2; UPDATE t SET v = 3;
+                    """
+            )
+            if isInFile { _ = try database.checkpoint(.passive) }
+            try directory.keep("db", "db-wal", of: database)
+            let (file, log) = (try directory.bytes("db"), try [UInt8](directory.bytes("db-wal")))
+            try #require(log[32 + 24 + 4096 + 3] == 1)
+            for place in places {
+                var damaged = log
+                damaged[32 + 24 + 4096 + 24 + place] ^= 1
+                try put(file, damaged)
+                #expect(throws: DatabaseError.self, "byte \(place)") {
+                    try LogDamage.requireNone(ofStore: directory.file("db"))
+                }
+                #expect(try recovered(settings) == [3], "byte \(place)")
+            }
+        }
+    }
+
     /// The log has page counts of when the database was larger than the file is now.
     @Test(arguments: ["PRAGMA user_version = 1", "VACUUM"]) func aStoreThatHasBecomeSmaller(shrinking: String) throws {
         let database = try open(CipherSettings())
