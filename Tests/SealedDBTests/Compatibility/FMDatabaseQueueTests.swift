@@ -173,7 +173,7 @@ struct FMDatabaseQueueTests {
 
     #if compiler(>=6.2)
         /// FMDB hangs in all of these, but for the first in a debug build.
-        @Test func nestedCallsOfEveryKindTrap() async {
+        @Test(.awaitsProcess) func nestedCallsOfEveryKindTrap() async {
             await #expect(processExitsWith: .failure) {
                 nest { queue in queue.inDatabase { _ in } }
             }

@@ -46,7 +46,7 @@ struct FMDatabaseSwitchTests {
     }
 
     #if compiler(>=6.2)
-        @Test func crashOnErrors() async {
+        @Test(.awaitsProcess) func crashOnErrors() async {
             await #expect(processExitsWith: .failure) {
                 let db = FMDatabase()
                 db.open()

@@ -174,7 +174,7 @@ struct DatabaseQueueTests {
     }
 
     #if compiler(>=6.2)
-        @Test func nestedCallTraps() async {
+        @Test(.awaitsProcess) func nestedCallTraps() async {
             await #expect(processExitsWith: .failure) {
                 let queue = DatabaseQueue(path: nil)
                 queue?.inDatabase { _ in _ = queue?.inTransaction { _, _ in } }

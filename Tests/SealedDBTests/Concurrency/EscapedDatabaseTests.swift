@@ -94,7 +94,7 @@ struct EscapedDatabaseTests {
     }
 
     #if compiler(>=6.3)
-        @Test(arguments: Use.allCases)
+        @Test(.awaitsProcess, arguments: Use.allCases)
         func usesAfterTheBlockEndTheProcess(use: Use) async {
             let result = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
                 [use = use as Use] in
@@ -104,7 +104,7 @@ struct EscapedDatabaseTests {
             expectRemedy(result?.standardErrorContent)
         }
 
-        @Test(arguments: Lender.allCases)
+        @Test(.awaitsProcess, arguments: Lender.allCases)
         func whoeverLentIt(lender: Lender) async throws {
             let directory = try TemporaryDirectory()
             let result = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
@@ -116,7 +116,7 @@ struct EscapedDatabaseTests {
         }
 
         /// While the block still runs, on another thread.
-        @Test(arguments: Part.allCases)
+        @Test(.awaitsProcess, arguments: Part.allCases)
         func partsOnAnotherThreadEndTheProcess(part: Part) async {
             let result = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
                 [part = part as Part] in

@@ -24,7 +24,7 @@ struct EngineTests {
     }
 
     /// OpenSSL would free the state of threads that run, and those that end meanwhile would free it again.
-    @Test(.enabled(if: isEncrypting, "the plain build has no OpenSSL"))
+    @Test(.awaitsProcess, .enabled(if: isEncrypting, "the plain build has no OpenSSL"))
     func opensslIsThereToTheEndOfTheProcess() async {
         await #expect(processExitsWith: .exitCode(7)) {
             // Handlers run in reverse order: this one after OpenSSL's, which would be registered at the first opening.

@@ -95,7 +95,7 @@ struct KeysInTextTests {
     }
 
     /// In a process of its own, because what functions have said is kept for all of it.
-    @Test func theLastMessagesOfFunctionsAreKept() async {
+    @Test(.awaitsProcess) func theLastMessagesOfFunctionsAreKept() async {
         await #expect(processExitsWith: .success) {
             for number in 1...9 { MessageWords.noteMessage("message \(number)") }
             let known = (1...9).filter { MessageWords.isOfFunction("message \($0)") }
