@@ -12,7 +12,7 @@ extension NamedMutant {
             "a page of which the log's copy is damaged does not count as in the file",
             "SealedDB/Cipher/Logs/LogDamage.swift",
             .expression,
-            "LogOverlay.shareCiphertext(bytes, stored, from: page.number > 1 ? 0 : clearCount)",
+            "LogOverlay.shareCiphertext(page, stored, from: number > 1 ? 0 : clearCount)",
             "false"
         ),
         .init(
@@ -170,6 +170,34 @@ extension NamedMutant {
             "false"
         ),
         .init(
+            "what became of a lost header passes for the frame of a newer log",
+            "SealedDB/Cipher/Logs/HeadlessLog.swift",
+            .expression,
+            "(1...limit).contains(beforePrevious.page)",
+            "true"
+        ),
+        .init(
+            "frames whose headers were lost are not looked for in the file",
+            "SealedDB/Cipher/Logs/LogDamage.swift",
+            .expression,
+            "pages.union(lostFramesInFile(tail))",
+            "pages"
+        ),
+        .init(
+            "a recovery from a log with lost headers is called complete",
+            "SealedDB/Cipher/Recovery/StoreRecovery.swift",
+            .expression,
+            "try LogDamage.hasLostFrames(ofStore: path, openIn: store)",
+            "false"
+        ),
+        .init(
+            "a recovery stops at a changed salt",
+            "SealedDB/Cipher/Recovery/SalvagedChain.swift",
+            .expression,
+            "try frames.isRestored(frame, behind: known, stored)",
+            "false"
+        ),
+        .init(
             "numbers of an older frame in a header that the disk wrote in part prove a commit",
             "SealedDB/Cipher/Logs/LogTail.swift",
             .expression,
@@ -215,8 +243,8 @@ extension NamedMutant {
             "the first page of a store with a header in clear is not compared in part",
             "SealedDB/Cipher/Logs/LogDamage.swift",
             .expression,
-            "LogOverlay.shareCiphertext(bytes, stored, from: page.number > 1 ? 0 : clearCount)",
-            "(page.number > 1 || !StoreHeader.hasMagic(start)) && LogOverlay.shareCiphertext(bytes, stored, from: page.number > 1 ? 0 : clearCount)"
+            "LogOverlay.shareCiphertext(page, stored, from: number > 1 ? 0 : clearCount)",
+            "(number > 1 || !StoreHeader.hasMagic(start)) && LogOverlay.shareCiphertext(page, stored, from: number > 1 ? 0 : clearCount)"
         ),
         .init(
             "a plaintext database that reserves bytes counts as encrypted",
