@@ -246,15 +246,15 @@ struct LogDamage {
     }
 
     /// The pages of the log whose newest version in the file is that of a frame whose header was lost: SQLite would put an older one
-    /// there. A frame that states the number of its page, and salts of its own, is one that a log with other salts has left.
+    /// there. Where the numbers of the frame are left, they count, too.
     private func lostFramesInFile(_ tail: LogTail) throws(DatabaseError) -> Set<Int64> {
         guard !tail.lostFrames.isEmpty, let store = try StoredPages(self, pageSize: header.pageSize) else { return [] }
+        let lost = tail.lostFrames.map { Array($0.page) }
+        let numbers = tail.usedNumbers.union(tail.lostFrames.map(\.header.page).filter { $0 > 0 })
         var result: Set<Int64> = []
-        for number in tail.usedNumbers.sorted() {
+        for number in numbers.sorted() {
             guard let stored = try store.bytes(ofPage: number) else { continue }
-            for frame in tail.lostFrames where frame.header.page != number || Set(frame.header.salts).count == 1 {
-                if store.sharesCiphertext(Array(frame.page), stored, number: number) { result.insert(number) }
-            }
+            if lost.contains(where: { store.sharesCiphertext($0, stored, number: number) }) { result.insert(number) }
         }
         return result
     }
@@ -273,6 +273,7 @@ struct LogDamage {
             (self.read, self.pageSize, self.start) = (read, pageSize, start)
         }
 
+        /// - Parameter number: 1 or more.
         func bytes(ofPage number: Int64) throws(DatabaseError) -> [UInt8]? {
             try read((number - 1) * Int64(pageSize), pageSize)
         }

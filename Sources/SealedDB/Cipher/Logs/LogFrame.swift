@@ -20,6 +20,13 @@ struct LogFrameHeader {
     /// What its own checksum covers.
     var numbers: ArraySlice<UInt8> { bytes.prefix(8) }
 
+    /// Whether they are what a sector becomes that was lost: zeros, or bytes of which all bits are set.
+    var hasLostSalts: Bool { LogFrameHeader.isLost(salts) }
+    /// The same of the checksum.
+    var hasLostChecksum: Bool { LogFrameHeader.isLost(checksum) }
+
+    private static func isLost(_ bytes: ArraySlice<UInt8>) -> Bool { Set(bytes).count == 1 }
+
     /// Whether some database can have a page of this number. Of a sector that was lost, all bits may be set.
     var hasPossiblePage: Bool { page > 0 && page <= LogFrameHeader.largestPage }
     /// SQLITE_MAX_PAGE_COUNT. <https://www.sqlite.org/limits.html#max_page_count>

@@ -65,12 +65,24 @@ struct LogOverlay: PageOverlay {
                     let isEqual = word == other.loadUnaligned(fromByteOffset: place, as: UInt64.self)
                     equalWords = isEqual ? equalWords + 1 : 0
                     // What was lost on the disk is alike, too.
-                    return equalWords > 1 && Set(page[(place - 8)..<(place + 8)]).count > 4
+                    return equalWords > 1 && isVaried(page, (place - 8)..<(place + 8))
                 }
             }
         }
     }
 
+    /// Whether there are more than four different bytes in a range.
+    private static func isVaried(_ page: UnsafeRawBufferPointer, _ range: Range<Int>) -> Bool {
+        // Pages that somebody made have many words alike: no set, which needs memory, is made of each.
+        var different: SIMD4<UInt8> = .init(repeating: page[range.lowerBound])
+        var count = 1
+        for byte in page[range] where !any(different .== byte) {
+            guard count < 4 else { return true }
+            different[count] = byte
+            count += 1
+        }
+        return false
+    }
 }
 
 // MARK: Write-ahead log

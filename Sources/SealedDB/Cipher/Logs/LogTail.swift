@@ -15,8 +15,8 @@ struct LogTail {
     private(set) var pages: [UnusedPage] = []
     /// Those of them whose headers were lost, and with them the numbers of their pages.
     private(set) var lostFrames: [LogChain.Frame] = []
-    /// More are forged: each is compared with many pages.
-    private static let limitOfLostFrames = 16
+    /// A block of 4 KiB has the headers of no more frames. Each is compared with many pages.
+    private static let limitOfLostFrames = 8
     /// The numbers of the pages that SQLite reads.
     private(set) var usedNumbers: Set<Int64> = []
 
@@ -104,10 +104,12 @@ struct LogTail {
             behind: previous?.standing
         )
         addPages(of: frame, standing, own)
-        if standing.isLost, lostFrames.count < LogTail.limitOfLostFrames, Set(frame.page).count > 1 {
+        if standing.isLost, !isPossible(frame.header), lostFrames.count < LogTail.limitOfLostFrames,
+            Set(frame.page).count > 16
+        {
             lostFrames.append(frame)
         }
-        if !transactions.hasBegun { usedNumbers.insert(frame.header.page) }
+        if !transactions.hasBegun, frame.header.page > 0 { usedNumbers.insert(frame.header.page) }
         if !transactions.hasBegun, frame.header.pageCount > 0 { (pages, hasTransactions) = ([], true) }
         previous = (frame, standing)
     }
@@ -140,13 +142,18 @@ struct LogTail {
             pages.append(page)
         } else if standing.isOfLog {
             // The page is compared as it stands there, and by its checksum, which still tells of it if it is damaged.
-            if frame.hasOwnPage { pages.append(page) }
+            if frame.hasOwnPage || frame.header.hasLostChecksum { pages.append(page) }
             pages.append(UnusedPage(claimedBy: frame))
             if let own { pages.append(UnusedPage(number: own.page, offset: frame.offset)) }
         }
     }
 
     private func isPossible(_ proven: ProvenFrame) -> Bool { proven.isPossible(upTo: limit) }
+
+    /// Whether a header may be one that a log with other salts has left, or a power failure in the midst of it.
+    private func isPossible(_ header: LogFrameHeader) -> Bool {
+        (1...limit).contains(header.page) && (0...limit).contains(header.pageCount) && !header.hasLostSalts
+    }
 }
 
 /// A page of a frame that SQLite does not use.

@@ -17,7 +17,8 @@ extension Connection {
     /// Reads bytes of the file of a database as they are on disk. Returns fewer bytes at the end of the file.
     func fileBytes(at offset: Int64 = 0, count: Int, schema: String = "main") throws(DatabaseError) -> [UInt8] {
         let available = try Int(min(Int64(count), fileSize(schema: schema) - offset))
-        guard available > 0 else { return [] }
+        // Where the file is mapped into memory, SQLite would copy what stands before it.
+        guard available > 0, offset >= 0 else { return [] }
         var bytes = [UInt8](repeating: 0, count: available)
         // If the file has become shorter meanwhile, the rest stays zeros.
         _ = try bytes.withUnsafeMutableBytes { buffer in
@@ -35,7 +36,7 @@ extension Connection {
     ///   shorter during the call.
     func readFile(at offset: Int64, into buffer: UnsafeMutableRawBufferPointer) throws(DatabaseError) -> Int {
         let available = try Int(min(Int64(buffer.count), fileSize() - offset))
-        guard available > 0 else { return 0 }
+        guard available > 0, offset >= 0 else { return 0 }
         // If the file has become shorter meanwhile, some of the buffer may be of an earlier read.
         return try fill(.init(rebasing: buffer[..<available]), at: offset, "main") ? available : 0
     }

@@ -61,6 +61,70 @@ struct LostSectorTests {
         #expect(try rounds.recovered(isComplete: false) == [5, 0, 0, 0, 0, 0, 0, 0])
     }
 
+    /// The sector begins with the checksum of the last frame, and leaves its numbers and its salts.
+    @Test(arguments: [0, 0xff] as [UInt8]) func theChecksumOfTheLastFrameWhosePageIsInTheFile(byte: UInt8) throws {
+        for value in 1...63 { try rounds.update(1...1, to: value) }
+        try rounds.checkpoint()
+        let start = 32 + 62 * LogRounds.frameSize + 16
+        let log = try rounds.log
+        try #require(start.isMultiple(of: 512) && log.count == start + LogRounds.frameSize - 16)
+        try rounds.put(rounds.file, losing(start, byte, of: log))
+
+        #expect(throws: DatabaseError.self) { try LogDamage.requireNone(ofStore: rounds.path) }
+        try expectNobodyOpens(rounds.path)
+        #expect(try rounds.recovered(isComplete: false) == [63, 0, 0, 0, 0, 0, 0, 0])
+    }
+
+    /// A log with other salts has left a frame, of whose header a power failure may have written the numbers anew. The file has its page.
+    @Test(arguments: [nil, 2, 3] as [UInt8?]) func aFrameOfALogWithOtherSalts(number: UInt8?) throws {
+        for row in 1...2 { try rounds.update(row...row, to: 10 + row) }
+        let older = try rounds.log
+        try rounds.checkpoint()
+        let file = try rounds.file
+        for row in 1...2 { try rounds.update(row...row, to: 20 + row) }
+        let end = 32 + LogRounds.frameSize
+        var log = try salted(0x1234_5678, Array(rounds.log.prefix(end))) + older[end..<end + LogRounds.frameSize]
+        if let number { log[end + 3] = number }
+        try rounds.put(file, log)
+
+        #expect(try rounds.isSound())
+        try LogDamage.requireNone(ofStore: rounds.path)
+        #expect(try rounds.recovered(isComplete: true) == [21, 12, 0, 0, 0, 0, 0, 0])
+    }
+
+    /// For SQLite the log ends there. Nothing stands before the first page of a file.
+    @Test func aFrameOfPageZero() throws {
+        let file = try rounds.file
+        try rounds.update(1...1, to: 1)
+        var log = try rounds.log
+        let last = log.suffix(LogRounds.frameSize)
+        let zero = [UInt8](repeating: 0, count: 8) + log[16..<24]
+        let page = (0..<4096).map { UInt8(truncatingIfNeeded: $0 * 7 / 5) }
+        let sum = LogChecksum(isBigEndian: false, after: last.dropFirst(16).prefix(8))
+            .adding(LogFrameHeader(zero[...]), page[...])
+        log += zero + sum.bytes + page + [UInt8](repeating: 0, count: 24) + page
+        try rounds.put(file, log)
+
+        #expect(try rounds.isSound())
+        try LogDamage.requireNone(ofStore: rounds.path)
+        #expect(try rounds.recovered(isComplete: false)[0] == 1)
+    }
+
+    /// Bytes that are alike by chance, or because they were lost, prove nothing.
+    @Test func howMuchCiphertextIsShared() {
+        let page = [UInt8](repeating: 0, count: 64)
+        for (bytes, shares) in [
+            ([], false), ([1, 2, 3], false), ([1, 2, 3, 4], true), ([1, 1, 2, 2, 3, 3, 4], true),
+            ([4, 4, 4, 4, 4], false),
+        ] as [([UInt8], Bool)] {
+            var one = page
+            one.replaceSubrange(24..<24 + bytes.count, with: bytes)
+            var other = one
+            other[63] = 9
+            #expect(LogOverlay.shareCiphertext(one, other, from: 0) == shares, "\(bytes)")
+        }
+    }
+
     /// Nothing tells whether the last transaction was committed, and a recovery says so.
     @Test func theHeaderOfTheLastFrameWhosePageIsNotInTheFile() throws {
         let file = try rounds.file
