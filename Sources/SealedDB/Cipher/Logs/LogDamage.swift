@@ -13,6 +13,9 @@ struct LogDamage {
     private let contents: FileReader
     private let header: LogHeader
     private let connection: Connection?
+    /// Whether the store is being opened. Reading all of a large one would take long.
+    private let isOpening: Bool
+    private static let mostPagesAtOpening: Int64 = 1 << 16
 
     /// How many committed transactions SQLite would drop. Also 0 while somebody uses the store: that connection knows
     /// the transactions from the index of the log.
@@ -62,9 +65,10 @@ struct LogDamage {
     }
 
     /// - Returns: `nil` if there is no log.
-    private init?(_ path: String, _ connection: Connection?) throws(DatabaseError) {
+    private init?(_ path: String, _ connection: Connection?, isOpening: Bool = false) throws(DatabaseError) {
         guard let contents = try FileReader(path + "-wal"), let header = try LogHeader(of: contents) else { return nil }
         (self.path, self.contents, self.header, self.connection) = (path, contents, header, connection)
+        self.isOpening = isOpening
     }
 
     /// Whether headers of frames behind the end of the log were lost, of which nothing tells whether they belonged to transactions that
@@ -108,7 +112,7 @@ struct LogDamage {
     /// - Returns: how many committed transactions SQLite drops.
     static func requireNoneInFile(ofStore path: String, store: Connection) throws(DatabaseError) -> Int {
         let loss = try seenTwice { () throws(DatabaseError) in
-            guard let damage = try LogDamage(path, store) else { return (0, false) }
+            guard let damage = try LogDamage(path, store, isOpening: true) else { return (0, false) }
             let loss = try damage.unchangedLoss()
             guard loss.count > 0,
                 try !StoreOpening.isLogInUse(ofStore: path, log: StoreOpening.file("-wal", beside: path))
@@ -245,14 +249,17 @@ struct LogDamage {
         return result
     }
 
-    /// The pages of the log whose newest version in the file is that of a frame whose header was lost: SQLite would put an older one
-    /// there. Where the numbers of the frame are left, they count, too.
+    /// The pages that a checkpoint has written to the file from frames whose headers were lost. SQLite would put older ones in their
+    /// place, or leave the rest of their transaction out. Nothing tells their numbers, so that they are looked for among all pages.
     private func lostFramesInFile(_ tail: LogTail) throws(DatabaseError) -> Set<Int64> {
         guard !tail.lostFrames.isEmpty, let store = try StoredPages(self, pageSize: header.pageSize) else { return [] }
         let lost = tail.lostFrames.map { Array($0.page) }
-        let numbers = tail.usedNumbers.union(tail.lostFrames.map(\.header.page).filter { $0 > 0 })
+        let fileSize = Int64(try FileSystem.statusIfPresent(path)?.st_size ?? 0)
+        let pageCount = fileSize / Int64(header.pageSize)
+        let isLarge = isOpening && pageCount > LogDamage.mostPagesAtOpening
         var result: Set<Int64> = []
-        for number in numbers.sorted() {
+        let all = AnySequence(stride(from: 1, through: pageCount, by: 1))
+        for number in isLarge ? AnySequence(tail.usedNumbers.sorted()) : all {
             guard let stored = try store.bytes(ofPage: number) else { continue }
             if lost.contains(where: { store.sharesCiphertext($0, stored, number: number) }) { result.insert(number) }
         }

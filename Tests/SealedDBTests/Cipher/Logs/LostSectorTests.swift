@@ -61,6 +61,25 @@ struct LostSectorTests {
         #expect(try rounds.recovered(isComplete: false) == [5, 0, 0, 0, 0, 0, 0, 0])
     }
 
+    /// A checkpoint was cut off, so that the file has one of two pages of the transaction, which no frame before has. SQLite would drop
+    /// the other one.
+    @Test(arguments: [0, 0xff] as [UInt8]) func theHeaderOfATransactionOfWhichTheFileHasAPart(byte: UInt8) throws {
+        var file = try rounds.file
+        for value in 1...3 { try rounds.update(1...1, to: value) }
+        try rounds.update(5...6, to: 9)
+        let log = try rounds.log
+        let header = 32 + 3 * LogRounds.frameSize
+        let place = (Int(BigEndian.number(log[header..<header + 4])) - 1) * 4096
+        file.replaceSubrange(place..<place + 4096, with: log[header + 24..<header + LogRounds.frameSize])
+        try rounds.put(file, log)
+        #expect(try rounds.values() == [3, 0, 0, 0, 9, 9, 0, 0])
+
+        try rounds.put(file, losing(header, byte, of: log))
+        #expect(throws: DatabaseError.self) { try LogDamage.requireNone(ofStore: rounds.path) }
+        try expectNobodyOpens(rounds.path)
+        #expect(try rounds.recovered(isComplete: false).suffix(4) == [9, 9, 0, 0])
+    }
+
     /// The sector begins with the checksum of the last frame, and leaves its numbers and its salts.
     @Test(arguments: [0, 0xff] as [UInt8]) func theChecksumOfTheLastFrameWhosePageIsInTheFile(byte: UInt8) throws {
         for value in 1...63 { try rounds.update(1...1, to: value) }
