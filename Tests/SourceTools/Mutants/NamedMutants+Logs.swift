@@ -184,6 +184,27 @@ extension NamedMutant {
             "pages"
         ),
         .init(
+            "frames without headers are looked for among the pages that the log uses",
+            "SealedDB/Cipher/Logs/LogDamage.swift",
+            .expression,
+            "isOpening && pageCount > LogDamage.mostPagesAtOpening",
+            "true"
+        ),
+        .init(
+            "a frame with other salts that is whole counts as lost",
+            "SealedDB/Cipher/Logs/LogTail.swift",
+            .expression,
+            "!isPossible(frame.header)",
+            "true"
+        ),
+        .init(
+            "a page whose checksum was lost with its beginning is not looked for in the file",
+            "SealedDB/Cipher/Logs/LogTail.swift",
+            .expression,
+            "frame.hasOwnPage || frame.header.hasLostChecksum",
+            "frame.hasOwnPage"
+        ),
+        .init(
             "a recovery from a log with lost headers is called complete",
             "SealedDB/Cipher/Recovery/StoreRecovery.swift",
             .expression,
