@@ -75,7 +75,7 @@ extension NamedMutant {
             "a recovery from a log without codes undoes what the file has",
             "SealedDB/Cipher/Logs/LogDamage.swift",
             .expression,
-            "damage.inFile(damage.tail().pages, pageSize: damage.header.pageSize)",
+            "damage.inFile(damage.tail())",
             "[]"
         ),
         .init(
@@ -236,7 +236,7 @@ extension NamedMutant {
             "a checksum that was changed hides that the file has the page of its frame",
             "SealedDB/Cipher/Logs/LogTail.swift",
             .statement,
-            "if frame.hasOwnPage { pages.append(page) }",
+            "if frame.hasOwnPage || frame.header.hasLostChecksum { pages.append(page) }",
             ""
         ),
         .init(
