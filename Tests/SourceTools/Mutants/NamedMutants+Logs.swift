@@ -235,9 +235,9 @@ extension NamedMutant {
         .init(
             "a checksum that was changed hides that the file has the page of its frame",
             "SealedDB/Cipher/Logs/LogTail.swift",
-            .statement,
-            "if frame.hasOwnPage || frame.header.hasLostChecksum { pages.append(page) }",
-            ""
+            .expression,
+            "frame.hasOwnPage || frame.header.hasLostChecksum",
+            "false"
         ),
         .init(
             "a recovery ends before a frame of which a part of the checksum was changed",
