@@ -77,20 +77,21 @@ package enum FileUsers {
     ///
     /// A child has copies of its parent's descriptors, and no locks. So one that also has the store open changes another file only if
     /// it has a lock on one that is not where its journal is.
-    static func writersOfJournal(ofAnother path: String, _ table: LockTable) throws(DatabaseError) -> Set<Int32> {
+    static func writersOfJournal(ofAnother path: String) throws(DatabaseError) -> Set<Int32> {
         let journal = path + "-journal"
         guard let file = try FileSystem.statusIfPresent(journal) else { return [] }
         let (id, store) = (LockTable.name(of: file), LockTable.name(of: try FileSystem.status(path)))
         return try withDescriptors(ofLog: journal).found.filter { process in
+            var locked = SQLiteLocks()
             let files = (FileSystem.names(in: "/proc/\(process)/fd") ?? []).compactMap { number -> OpenFile? in
-                guard case .file(let file) = OpenFile.at("/proc/\(process)/fd/\(number)") else { return nil }
+                guard case .file(let file) = OpenFile.at(number, of: process) else { return nil }
+                locked.insert(file.locks)
                 return file
             }
             guard files.contains(where: { $0.id == id && $0.isForWriting }) else { return false }
             guard files.contains(where: { $0.id == store && $0.isForWriting }) else { return true }
-            let locked = table.files(lockedBy: process).stores
             return files.contains { former in
-                guard locked.contains(former.id), former.id != store else { return false }
+                guard locked.stores.contains(former.id), former.id != store else { return false }
                 return former.isDeleted
                     || !files.contains { file in
                         JournalName.suffixes.contains { file.name.isSame(as: former.name + $0) }
@@ -187,18 +188,19 @@ extension FileUsers {
     /// SQLite has the log of a store beside the name that the store had when the log was opened, and a lock on the store as long
     /// as it uses the log. So a locked file that now has another name than its log is looked for.
     static func logUse(of place: Place, by process: Int32, _ table: LockTable) -> LogUse {
-        let locked = table.files(lockedBy: process)
-        // Who has no other store in use needs no further look.
-        if locked == .init(stores: [place.store], indexes: place.index.map { [$0] } ?? []) { return .ofThisFile }
         // Who may not be looked at, and has a lock on the store, is taken for one who uses it with its log.
-        let unknown: LogUse = locked.stores.contains(place.store) ? .ofThisFile : .unknown
+        var unknown: LogUse { table.hasStoreLock(place.store, of: process) ? .ofThisFile : .unknown }
         guard let numbers = FileSystem.names(in: "/proc/\(process)/fd") else {
             return [ENOENT, ESRCH].contains(errno) ? .none : unknown
         }
         var files: [OpenFile] = []
+        // The table may lack a lock, and so that on the former file.
+        var locked = SQLiteLocks()
         for number in numbers {
-            switch OpenFile.at("/proc/\(process)/fd/\(number)") {
-            case .file(let file): files.append(file)
+            switch OpenFile.at(number, of: process) {
+            case .file(let file):
+                files.append(file)
+                locked.insert(file.locks)
             case .noFile: continue
             case .unknown: return unknown
             }
@@ -215,16 +217,21 @@ extension FileUsers {
         let name: String
         let isDeleted: Bool
         let isForWriting: Bool
+        /// The locks that the process has on it, as ``LockHolders/locks(ofDescriptor:of:)`` tells them.
+        let locks: [String]
 
-        static func at(_ link: String) -> Found {
+        static func at(_ number: String, of process: Int32) -> Found {
+            let link = "/proc/\(process)/fd/\(number)"
             var found = stat()
             var own = stat()
             var buffer = [UInt8](repeating: 0, count: Int(PATH_MAX) + 16)
             let count = readlink(link, &buffer, buffer.count)
             // What has no path is a pipe or the like. If this fails, it was closed meanwhile, or may not be looked at.
             if count > 0, buffer[0] != UInt8(ascii: "/") { return .noFile }
-            guard count > 0, stat(link, &found) == 0, lstat(link, &own) == 0 else {
-                return [EACCES, EPERM, ENOMEM].contains(errno) ? .unknown : .noFile
+            guard count > 0, stat(link, &found) == 0, lstat(link, &own) == 0,
+                let locks = LockHolders.locks(ofDescriptor: number, of: process)
+            else {
+                return [EACCES, EPERM, ENOMEM, EMFILE, ENFILE].contains(errno) ? .unknown : .noFile
             }
             let name = String(decoding: buffer.prefix(count), as: UTF8.self)
             let mark = " (deleted)"
@@ -235,7 +242,8 @@ extension FileUsers {
                     name: isDeleted ? name.withoutLast(bytes: mark.utf8.count) : name,
                     isDeleted: isDeleted,
                     // The link of a descriptor has the permissions of that.
-                    isForWriting: own.st_mode & S_IWUSR != 0
+                    isForWriting: own.st_mode & S_IWUSR != 0,
+                    locks: locks
                 )
             )
         }
@@ -243,7 +251,7 @@ extension FileUsers {
 
     private struct LogUser {
         let place: Place
-        let locked: LockTable.SQLiteFiles
+        let locked: SQLiteLocks
         let files: [OpenFile]
 
         var use: LogUse {

@@ -46,7 +46,13 @@ extension LockHolders {
 
     private static func locks(of descriptor: (process: Int32, number: String)) -> [String] {
         // The descriptor was closed, or this user may not examine it.
-        let text = FileSystem.kernelText("/proc/\(descriptor.process)/fdinfo/\(descriptor.number)") ?? ""
+        locks(ofDescriptor: descriptor.number, of: descriptor.process) ?? []
+    }
+
+    /// The locks that a process has on the file of a descriptor, at one moment, as lines of ``LockTable`` with other white space.
+    /// The kernel tells them all at once. `nil`, with `errno` set, if it does not tell.
+    static func locks(ofDescriptor number: String, of process: Int32) -> [String]? {
+        guard let text = FileSystem.kernelText("/proc/\(process)/fdinfo/\(number)") else { return nil }
         return text.split(separator: "\n").filter { $0.hasPrefix("lock:") }.map { String($0.dropFirst(5)) }
     }
 

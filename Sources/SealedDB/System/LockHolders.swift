@@ -43,17 +43,14 @@ enum LockHolders {
 
     /// Whether anybody has a lock on the file, as far as this process may see. True if this cannot be determined.
     static func hasLocks(on path: String) -> Bool {
-        processes(withLocksOn: [path]).map { !$0[0].isEmpty } ?? FileSystem.mayExist(path)
-    }
-
-    /// The processes that have locks on each of the files, at one moment. What is no number of a process stands for those of which
-    /// the kernel names none. `nil` if this cannot be determined.
-    static func processes(withLocksOn paths: [String]) -> [Set<Int32>]? {
-        // A file that does not exist has no locks.
-        let files = paths.map { try? FileSystem.status($0) }
-        guard files.contains(where: { $0 != nil }) else { return files.map { _ in [] } }
-        guard let table = LockTable() else { return nil }
-        return files.map { $0.map(table.processes) ?? [] }
+        do throws(DatabaseError) {
+            guard let file = try FileSystem.statusIfPresent(path) else { return false }
+            guard let table = LockTable() else { return true }
+            // The table may lack a lock.
+            return !table.processes(withLocksOn: file).isEmpty || !locks(ofDescriptorsOf: [file]).isEmpty
+        } catch {
+            return true
+        }
     }
 
     /// Returns the number and name of a process, or only the number if the name cannot be read.
@@ -65,8 +62,30 @@ enum LockHolders {
     }
 }
 
+/// The files that a process has locked as SQLite does, by their ``LockTable/name(of:)``.
+struct SQLiteLocks {
+    /// Those with a lock where SQLite locks a store. https://www.sqlite.org/lockingv3.html
+    private(set) var stores: Set<String> = []
+    /// Those with a lock where SQLite locks the index of a log. https://www.sqlite.org/walformat.html#locks
+    private(set) var indexes: Set<String> = []
+
+    /// - Parameter lines: those of one process.
+    mutating func insert(_ lines: [String]) {
+        for line in lines {
+            // 1: POSIX  ADVISORY  READ 4711 fe:00:1234 1073741826 1073742335
+            let fields = line.split(whereSeparator: { $0 == " " || $0 == "\t" })
+            guard fields.count == 8, fields[1] == "POSIX", let start = Int64(fields[6]) else { continue }
+            switch start {
+            case 0x4000_0000...0x4000_01ff: stores.insert(String(fields[5]))
+            case 120...128: indexes.insert(String(fields[5]))
+            default: break
+            }
+        }
+    }
+}
+
 /// The kernel's table of locks, `/proc/locks`, at one moment. It is read page by page, and may lack a lock if it changes in
-/// between. https://man7.org/linux/man-pages/man5/proc_locks.5.html
+/// between. So that it lacks one proves nothing. https://man7.org/linux/man-pages/man5/proc_locks.5.html
 struct LockTable {
     private let text: String
 
@@ -89,30 +108,11 @@ struct LockTable {
         return Set(processes)
     }
 
-    /// The files that a process has locked as SQLite does, by their ``name(of:)``.
-    struct SQLiteFiles: Equatable {
-        /// Those with a lock where SQLite locks a store. https://www.sqlite.org/lockingv3.html
-        var stores: Set<String> = []
-        /// Those with a lock where SQLite locks the index of a log. https://www.sqlite.org/walformat.html#locks
-        var indexes: Set<String> = []
-    }
-
-    func files(lockedBy process: Int32) -> SQLiteFiles {
-        var files = SQLiteFiles()
-        let number = "\(process)"
-        for line in lines(with: " \(number) ") {
-            // 1: POSIX  ADVISORY  READ 4711 fe:00:1234 1073741826 1073742335; lines with "->" are waiting requests.
-            let fields = line.split(separator: " ")
-            guard fields.count == 8, fields[1] == "POSIX", fields[4] == number, let start = Int64(fields[6]) else {
-                continue
-            }
-            switch start {
-            case 0x4000_0000...0x4000_01ff: files.stores.insert(String(fields[5]))
-            case 120...128: files.indexes.insert(String(fields[5]))
-            default: break
-            }
-        }
-        return files
+    /// Whether a process has locked a file where SQLite locks a store.
+    func hasStoreLock(_ file: String, of process: Int32) -> Bool {
+        var locks = SQLiteLocks()
+        locks.insert(lines(with: " \(process) \(file) "))
+        return locks.stores.contains(file)
     }
 
     /// The lines that contain a text. Only these are copied: the table of a busy machine has thousands of locks, and is read

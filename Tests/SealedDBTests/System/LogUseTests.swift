@@ -41,17 +41,9 @@ final class LogUseTests {
     }
 
     /// What is told of this process, for the store `db`.
-    private func logUse(index: String, stores: [String], indexes: [String] = []) throws -> FileUsers.LogUse {
-        let store = try id("db")
-        while true {
-            let table = try #require(LockTable())
-            let locked = table.files(lockedBy: getpid())
-            // The table may lack a lock, because it changes while it is read.
-            guard locked.stores.isSuperset(of: stores), locked.indexes.isSuperset(of: indexes + [index])
-            else { continue }
-            let place = FileUsers.Place(path: directory.file("db"), store: store, log: nil, index: index)
-            return FileUsers.logUse(of: place, by: getpid(), table)
-        }
+    private func logUse(index: String) throws -> FileUsers.LogUse {
+        let place = FileUsers.Place(path: directory.file("db"), store: try id("db"), log: nil, index: index)
+        return FileUsers.logUse(of: place, by: getpid(), try #require(LockTable()))
     }
 
     private func isFormer(_ file: String, _ use: FileUsers.LogUse) -> Bool {
@@ -62,9 +54,27 @@ final class LogUseTests {
     @Test func theLogOfTheStoreItself() throws {
         let store = try use("db")
         let index = try use("db-shm", index: true)
-        #expect(try logUse(index: index, stores: [store]) == .ofThisFile)
-        let other = try use("elsewhere/other")
-        #expect(try logUse(index: index, stores: [store, other]) == .ofThisFile)
+        #expect(try logUse(index: index) == .ofThisFile)
+        _ = try use("elsewhere/other")
+        #expect(try logUse(index: index) == .ofThisFile)
+    }
+
+    /// Others take and give back locks all the time, so that the kernel's table, which it gives page by page, lacks some.
+    @Test func aTableThatLacksLocks() throws {
+        let former = try use("db")
+        try #require(rename(directory.file("db"), directory.file("former")) == 0)
+        try directory.write("db", [])
+        _ = try use("db", locks: false)
+        let index = try use("db-shm", index: true)
+        let others = try LocksThatChange(in: directory)
+        var uses: [FileUsers.LogUse] = []
+        var haveLocks = true
+        for _ in 0..<200 {
+            uses.append(try logUse(index: index))
+            haveLocks = haveLocks && LockHolders.hasLocks(on: directory.file("former"))
+        }
+        others.end()
+        #expect(haveLocks && uses.allSatisfy { isFormer(former, $0) }, "\(uses.filter { !isFormer(former, $0) })")
     }
 
     /// It was removed, and is open all the same.
@@ -77,7 +87,7 @@ final class LogUseTests {
         try directory.write("db-shm", [])
         if name != "db-shm" { try #require(link(directory.file("db-shm"), directory.file(name)) == 0) }
         let index = try use(name, index: true)
-        let use = try logUse(index: index, stores: [former, present])
+        let use = try logUse(index: index)
         #expect(isFormer(former, use), "\(use)")
     }
 
@@ -88,17 +98,57 @@ final class LogUseTests {
         let present = try use("db", locks: false)
         #expect(former != present)
         let index = try use("db-shm", index: true)
-        #expect(isFormer(former, try logUse(index: index, stores: [])))
+        #expect(isFormer(former, try logUse(index: index)))
     }
 
     /// A store that was moved elsewhere is one whose index has no store any more, in the directory where that is.
     @Test(arguments: [("gone-shm", true), ("gone-xyz", false), ("elsewhere/gone-shm", false)])
     func aStoreThatWasMoved(lost: String, isFormer: Bool) throws {
         let former = try use("elsewhere/moved")
-        let store = try use("db")
+        _ = try use("db")
         let index = try use("db-shm", index: true)
-        let lostIndex = try use(lost, index: true)
-        let use = try logUse(index: index, stores: [former, store], indexes: [lostIndex])
+        _ = try use(lost, index: true)
+        let use = try logUse(index: index)
         #expect(self.isFormer(former, use) == isFormer, "\(use)")
+    }
+}
+
+/// Takes and gives back locks on a file of its own, so many that the kernel needs several pages for them, until ``end()``.
+private final class LocksThatChange {
+    private let descriptor: Int32
+    private let thread: WorkerThread
+    private let flag = StopFlag()
+
+    init(in directory: TemporaryDirectory) throws {
+        let descriptor = open(try directory.write("others", []), O_RDWR | O_CLOEXEC)
+        try #require(descriptor >= 0)
+        self.descriptor = descriptor
+        @Sendable func set(_ type: Int32, _ number: Int) {
+            // Locks side by side would become one.
+            var lock = flock(
+                l_type: Int16(type),
+                l_whence: Int16(SEEK_SET),
+                l_start: 2 * number,
+                l_len: 1,
+                l_pid: 0
+            )
+            // Where it fails there is one that changes less.
+            _ = fcntl(descriptor, F_SETLK, &lock)
+        }
+        for number in 0..<200 { set(F_WRLCK, number) }
+        thread = try #require(
+            WorkerThread { [flag] in
+                while !flag.isSet {
+                    for number in 0..<200 { set(F_UNLCK, number) }
+                    for number in 0..<200 { set(F_WRLCK, number) }
+                }
+            }
+        )
+    }
+
+    func end() {
+        flag.set()
+        thread.join()
+        close(descriptor)
     }
 }

@@ -72,10 +72,10 @@ struct ProcessQuestionTests {
         let journal = try directory.write("db-journal", Array(repeating: 1, count: 600))
         let reader = try holder("<'\(journal)'")
         #expect(try FileUsers.withDescriptors(ofLog: journal).found == [reader.process.processIdentifier])
-        #expect(try FileUsers.writersOfJournal(ofAnother: store, #require(LockTable())) == [])
+        #expect(try FileUsers.writersOfJournal(ofAnother: store) == [])
         try end(reader)
         let writer = try holder("<>'\(journal)'")
-        let found = try FileUsers.writersOfJournal(ofAnother: store, #require(LockTable()))
+        let found = try FileUsers.writersOfJournal(ofAnother: store)
         #expect(found == [writer.process.processIdentifier])
         try end(writer)
     }
@@ -93,13 +93,14 @@ struct ProcessQuestionTests {
         let process = user.process.processIdentifier
         let place = try place(log: "db-wal")
         #expect(FileUsers.logUse(of: place, by: process, table) == .ofAnother(former: []))
-        for (path, code) in [("fd", EACCES), ("fd", EMFILE), ("fd/9", EACCES), ("fd/9", ENOMEM)] {
+        let unknown = [("fd", EACCES), ("fd", EMFILE), ("fd/9", EACCES), ("fd/9", ENOMEM), ("fdinfo/9", EMFILE)]
+        for (path, code) in unknown {
             let watch = CallWatch("/proc/\(process)/\(path)", failing: Self.all, code: code)
             let use = FileUsers.logUse(of: place, by: process, table)
             watch.end()
             #expect(use == .unknown, "\(path) \(code)")
         }
-        for (path, code) in [("fd", ENOENT), ("fd", ESRCH), ("fd/9", ENOENT)] {
+        for (path, code) in [("fd", ENOENT), ("fd", ESRCH), ("fd/9", ENOENT), ("fdinfo/9", ENOENT)] {
             let watch = CallWatch("/proc/\(process)/\(path)", failing: Self.all, code: code)
             let use = FileUsers.logUse(of: place, by: process, table)
             watch.end()
@@ -140,13 +141,13 @@ struct ProcessQuestionTests {
     @Test func aByteIsNoProcess() throws {
         let descriptor = open(store, O_RDWR | O_CLOEXEC)
         defer { close(descriptor) }
-        lock(descriptor, 124)
+        lock(descriptor, 0x4000_0002)
         let name = LockTable.name(of: try FileSystem.status(store))
         // The table may lack a lock, because it changes while it is read.
         while true {
             let table = try #require(LockTable())
-            guard table.files(lockedBy: getpid()).indexes.contains(name) else { continue }
-            #expect(!table.files(lockedBy: 124).indexes.contains(name))
+            guard table.hasStoreLock(name, of: getpid()) else { continue }
+            #expect(!table.hasStoreLock(name, of: 0x4000_0002))
             break
         }
     }

@@ -391,14 +391,14 @@ extension Explained {
         ),
         .init(
             "SealedDB/System/LockHolders.swift",
-            "files",
+            "insert",
             .alwaysTrue,
             "fields.count == 8",
             "only lines with -> have nine fields, and their second field is not POSIX"
         ),
         .init(
             "SealedDB/System/LockHolders.swift",
-            "files",
+            "insert",
             .alwaysTrue,
             "fields[1] == \"POSIX\"",
             "other kinds of locks with a process (FLOCK, LEASE) begin at byte 0, which is neither a store's nor "

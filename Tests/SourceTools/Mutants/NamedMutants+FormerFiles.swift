@@ -114,6 +114,21 @@ extension NamedMutant {
             "true"
         ),
         .init(
+            "a lock that the kernel's table lacks is none",
+            "SealedDB/System/FileUsers.swift",
+            .expression,
+            "LogUser(place: place, locked: locked, files: files)",
+            "{ () -> LogUser in var locks = SQLiteLocks(); locks.insert(table.lines(with: \" \\(process) \")); "
+                + "return LogUser(place: place, locked: locks, files: files) }()"
+        ),
+        .init(
+            "a file whose lock the kernel's table lacks has none",
+            "SealedDB/System/LockHolders.swift",
+            .expression,
+            "!table.processes(withLocksOn: file).isEmpty || !locks(ofDescriptorsOf: [file]).isEmpty",
+            "!table.processes(withLocksOn: file).isEmpty"
+        ),
+        .init(
             "who copies a log counts as one who uses it",
             "SealedDB/System/FileUsers.swift",
             .expression,

@@ -101,7 +101,7 @@ extension StoreOpening {
             if attempt > 0 { LockHolders.pause() }
             let file = try FileSystem.status(path)
             guard let before = LockTable() else { return }
-            let writers = try FileUsers.writersOfJournal(ofAnother: path, before)
+            let writers = try FileUsers.writersOfJournal(ofAnother: path)
             guard !writers.isEmpty, let after = LockTable() else { return }
             // Who writes a journal has a lock on the store before, meanwhile and afterwards.
             let users = [before, after].reduce(writers) { $0.subtracting($1.processes(withLocksOn: file)) }
