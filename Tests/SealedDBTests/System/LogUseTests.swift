@@ -52,7 +52,7 @@ final class LogUseTests {
     }
 
     @Test func theLogOfTheStoreItself() throws {
-        let store = try use("db")
+        _ = try use("db")
         let index = try use("db-shm", index: true)
         #expect(try logUse(index: index) == .ofThisFile)
         _ = try use("elsewhere/other")
@@ -136,14 +136,13 @@ private final class LocksThatChange {
             _ = fcntl(descriptor, F_SETLK, &lock)
         }
         for number in 0..<200 { set(F_WRLCK, number) }
-        thread = try #require(
-            WorkerThread { [flag] in
-                while !flag.isSet {
-                    for number in 0..<200 { set(F_UNLCK, number) }
-                    for number in 0..<200 { set(F_WRLCK, number) }
-                }
+        let thread = WorkerThread { [flag] in
+            while !flag.isSet {
+                for number in 0..<200 { set(F_UNLCK, number) }
+                for number in 0..<200 { set(F_WRLCK, number) }
             }
-        )
+        }
+        self.thread = try #require(thread)
     }
 
     func end() {
