@@ -95,6 +95,9 @@ struct LockTable {
         self.text = text
     }
 
+    /// - Parameter lines: as the kernel gives them.
+    init(lines: [String]) { text = lines.joined(separator: "\n") }
+
     /// The processes that have locks on the file, or wait for one. What is no number of a process stands for those of which the
     /// kernel names none.
     func processes(withLocksOn file: stat) -> Set<Int32> {

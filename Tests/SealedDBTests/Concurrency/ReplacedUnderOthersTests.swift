@@ -199,6 +199,27 @@ struct ReplacedUnderOthersTests {
         try shell.end()
     }
 
+    /// The kernel's table tells of the one who uses the new file, and at times lacks the other one.
+    @Test func whoIsBesideOneWhoUsesTheNewFile() throws {
+        try make("db")
+        try copy("db", to: "copy")
+        let former = try Shell(path)
+        try former.run("PRAGMA wal_autocheckpoint = 0; UPDATE t SET body = upper(body)")
+        rename("db", to: "former")
+        rename("copy", to: "db")
+        let new = try Shell(path)
+        try new.run("BEGIN; SELECT count(*) FROM t")
+        let error = #expect(throws: DatabaseError.self) {
+            try StoreOpening.isLogInUse(ofStore: path, log: try StoreOpening.file("-wal", beside: path)) {
+                let lines = LockTable()?.lines(with: "POSIX") ?? []
+                return LockTable(lines: lines.filter { !$0.contains(" \(former.process.processIdentifier) ") })
+            }
+        }
+        #expect(error?.message.contains(former.name) == true, "\(error as Any)")
+        try former.end()
+        try new.end()
+    }
+
     /// Without a log the new file has no index that would tell.
     @Test func whoHasBothFilesOpenInDifferentModes() throws {
         try make("db")

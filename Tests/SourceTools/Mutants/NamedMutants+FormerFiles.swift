@@ -122,6 +122,13 @@ extension NamedMutant {
                 + "return LogUser(place: place, locked: locks, files: files) }()"
         ),
         .init(
+            "who uses the log of a former file passes if the kernel's table tells of somebody else alone",
+            "SealedDB/Cipher/Opening/StoreOpening+FormerLog.swift",
+            .expression,
+            "ownUse == nil || processes.isEmpty",
+            "processes.isEmpty"
+        ),
+        .init(
             "a file whose lock the kernel's table lacks has none",
             "SealedDB/System/LockHolders.swift",
             .expression,

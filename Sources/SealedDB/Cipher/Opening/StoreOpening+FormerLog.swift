@@ -8,16 +8,21 @@ extension StoreOpening {
     /// - Parameters:
     ///   - path: an absolute path without links.
     ///   - log: the log beside it; `nil` if there is none.
+    ///   - table: the kernel's table of locks at the moment of the call.
     /// - Returns: false also if somebody uses the log who cannot be looked at: then its pages have to be.
     /// - Throws: ``DatabaseError/Reason/busy`` if somebody uses the log who has not the file open that is at the path now.
-    static func isLogInUse(ofStore path: String, log: stat?) throws(DatabaseError) -> Bool {
+    static func isLogInUse(
+        ofStore path: String,
+        log: stat?,
+        table: () -> LockTable? = { LockTable() }
+    ) throws(DatabaseError) -> Bool {
         guard log != nil || FileSystem.mayExist(path + "-shm") else { return false }
-        // The kernel's table may lack a lock, because it changes while it is read, and a rotation of this process keeps the former
-        // file for a moment: so only who uses the same other file each time counts.
+        // What a process has open is read one by one, and a rotation of this process keeps the former file for a moment: so only
+        // who uses the same other file each time counts.
         var others: [Int32: Set<String>]?
         for attempt in 0..<10 {
             if attempt > 0 { LockHolders.pause() }
-            let users = try LogUsers(ofStore: path)
+            let users = try LogUsers(ofStore: path, table())
             others = others.map { inCommon($0, users.ofAnother) } ?? users.ofAnother
             if others == [:] { return users.areKnown && users.useIndex }
         }
@@ -51,22 +56,23 @@ extension StoreOpening {
         /// Whether some have locks on the index of the log.
         let useIndex: Bool
 
-        init(ofStore path: String) throws(DatabaseError) {
+        init(ofStore path: String, _ table: LockTable?) throws(DatabaseError) {
             let store = try FileSystem.status(path)
             let log = try StoreOpening.file("-wal", beside: path)
             let index = try StoreOpening.file("-shm", beside: path)
             let ownUse = OpenLogs.use(ofLog: log, index, for: store)
             if ownUse == false { ofAnother[getpid()] = [] }
-            guard let table = LockTable() else {
+            guard let table else {
                 (areKnown, useIndex) = (true, index != nil)
                 return
             }
             var processes = index.map(table.processes) ?? []
             useIndex = !processes.isEmpty
-            // A connection that keeps everybody else out has no index, and locks its own file alone.
-            if processes.isEmpty, log != nil {
+            // A connection that keeps everybody else out has no index, and locks its own file alone. The table may lack others. Once
+            // this process uses the log, they have been looked at.
+            if ownUse == nil || processes.isEmpty, log != nil {
                 let holders = try FileUsers.withDescriptors(ofLog: path + "-wal")
-                processes = holders.found
+                processes.formUnion(holders.found)
                 let isUnseen = holders.isOpen && processes.isEmpty
                 if isUnseen, table.processes(withLocksOn: store).isEmpty { ofAnother[LogUsers.unseen] = [] }
             }
