@@ -137,6 +137,16 @@ struct BackupInServiceTests {
         #expect(try counts(ofFile: "from memory", 3) == [2000, 2000])
     }
 
+    /// It has no pages. Its copy has one.
+    @Test(arguments: [true, false]) func anEmptyDatabaseInMemory(isKeyed: Bool) throws {
+        let configuration = isKeyed && isEncrypting ? try configuration(3) : Configuration()
+        try DatabaseQueue(path: nil, configuration: configuration).backup(to: directory.file("copy"))
+        let copy = Database(path: directory.file("copy"), configuration: configuration)
+        try copy.openVerified()
+        #expect(try copy.integers("SELECT count(*) FROM sqlite_schema") == [0])
+        #expect(copy.close())
+    }
+
     /// The library does not know the key, so the copy would be plaintext.
     @Test(.enabled(if: isEncrypting, "the plain build takes no key")) func aKeyThatWasSetBySQL() throws {
         var configuration = Configuration()

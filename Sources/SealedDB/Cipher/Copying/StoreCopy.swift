@@ -117,7 +117,9 @@ struct StoreCopy {
             return try fill(with: pages, sealing, setsWAL ? .wal : .kept, progress: progress)
         case .pages:
             return try source.snapshot { () throws(DatabaseError) in
-                let totals = try PageTotals(of: source)
+                var totals = try PageTotals(of: source)
+                // SQLite gives the copy of a database without pages the first one.
+                totals.count = max(totals.count, 1)
                 let report = ProgressReport(totals: totals, progress: progress)
                 try copyPages(from: source, sealing, totals, setsWAL: setsWAL, report: report.part(to: 0.4))
                 let digest = try report.part(from: 0.4, to: 0.6).whileReading(source, .compare) {

@@ -47,7 +47,7 @@ extension Sealing {
 
 /// The size of a database in pages.
 struct PageTotals {
-    let count: Int64
+    var count: Int64
     /// Bytes per page.
     let size: Int
 }
