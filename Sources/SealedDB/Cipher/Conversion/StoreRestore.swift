@@ -76,7 +76,7 @@ public struct StoreRestore: Sendable {
             source,
             path: resolvedBackup,
             sealing: sealing,
-            problems: LogDamage.problems(ofStore: resolvedBackup, openIn: source),
+            problems: LogDamage.problems(ofStore: resolvedBackup),
             report: report.part(to: StoreRestore.shareOfCheck)
         )
         guard soundness.isSound else {

@@ -75,11 +75,15 @@ struct LogDamage {
     /// were committed: a power failure leaves such frames, too.
     static func hasLostFrames(ofStore path: String, openIn connection: Connection) throws(DatabaseError) -> Bool {
         guard let damage = try LogDamage(path, connection), damage.header.isWhole else { return false }
-        return try !damage.tail().lostFrames.isEmpty
+        let tail = try damage.tail()
+        return !tail.lostFrames.isEmpty || tail.hasFramesBehindOthers
     }
 
     /// What a report on the store says about the log; empty if nothing is lost.
-    static func problems(ofStore path: String, openIn connection: Connection) throws(DatabaseError) -> [String] {
+    static func problems(ofStore path: String) throws(DatabaseError) -> [String] {
+        // The connection that looks at a store reads the log's pages in the place of the file's.
+        let connection = try Connection(path: path, flags: SQLITE_OPEN_READONLY)
+        defer { connection.close() }
         let count = try lostTransactions(ofStore: path, openIn: connection)
         return count > 0 ? ["log: \(whatStands(count)) behind damaged bytes"] : []
     }
@@ -227,7 +231,7 @@ struct LogDamage {
     /// The pages behind the end of the log of which the file has a part, as only a checkpoint can have written it.
     private func inFile(_ tail: LogTail, isOneEnough: Bool = false) throws(DatabaseError) -> Set<Int64> {
         let pages = try inFile(tail.pages, pageSize: header.pageSize, isOneEnough: isOneEnough)
-        return isOneEnough && !pages.isEmpty ? pages : try pages.union(lostFramesInFile(tail))
+        return isOneEnough && !pages.isEmpty ? pages : try pages.union(lostFramesInFile(tail, isOneEnough).keys)
     }
 
     /// The file may be cut off.
@@ -251,19 +255,51 @@ struct LogDamage {
 
     /// The pages that a checkpoint has written to the file from frames whose headers were lost. SQLite would put older ones in their
     /// place, or leave the rest of their transaction out. Nothing tells their numbers, so that they are looked for among all pages.
-    private func lostFramesInFile(_ tail: LogTail) throws(DatabaseError) -> Set<Int64> {
-        guard !tail.lostFrames.isEmpty, let store = try StoredPages(self, pageSize: header.pageSize) else { return [] }
-        let lost = tail.lostFrames.map { Array($0.page) }
-        let fileSize = Int64(try FileSystem.statusIfPresent(path)?.st_size ?? 0)
-        let pageCount = fileSize / Int64(header.pageSize)
+    ///
+    /// A frame at the end of the log whose header is of another log may be one that this has left: so it is looked for among the pages
+    /// in whose place SQLite would put older ones.
+    /// - Returns: where their frames stand in the log, by the numbers of the pages.
+    private func lostFramesInFile(
+        _ tail: LogTail,
+        _ isOneEnough: Bool = false
+    ) throws(DatabaseError) -> [Int64: Int64] {
+        let (lost, gaps, atEnd) = (tail.lostFrames.map(LostPage.init), tail.gaps, tail.frameAtEnd.map(LostPage.init))
+        guard !lost.isEmpty || !gaps.isEmpty || atEnd != nil,
+            let store = try StoredPages(self, pageSize: header.pageSize)
+        else { return [:] }
+        let pageCount = Int64(try FileSystem.statusIfPresent(path)?.st_size ?? 0) / Int64(header.pageSize)
         let isLarge = isOpening && pageCount > LogDamage.mostPagesAtOpening
-        var result: Set<Int64> = []
+        let looksAtUsed = isLarge || lost.isEmpty && gaps.isEmpty
         let all = AnySequence(stride(from: 1, through: pageCount, by: 1))
-        for number in isLarge ? AnySequence(tail.usedNumbers.sorted()) : all {
-            guard let stored = try store.bytes(ofPage: number) else { continue }
-            if lost.contains(where: { store.sharesCiphertext($0, stored, number: number) }) { result.insert(number) }
+        var result: [Int64: Int64] = [:]
+        for number in looksAtUsed ? AnySequence(tail.usedNumbers.sorted()) : all {
+            guard let stored = try store.bytes(ofPage: number), stored.count == header.pageSize else { continue }
+            func note(_ offset: Int64) { result[number] = max(result[number] ?? 0, offset) }
+            for page in lost where store.sharesCiphertext(page.bytes, stored, number: number) { note(page.offset) }
+            for gap in gaps where tail.isLost(gap, of: stored, number: number) { note(gap.offset) }
+            if let atEnd, tail.usedNumbers.contains(number), store.hasEnd(of: atEnd.bytes, stored, number: number) {
+                note(atEnd.offset)
+            }
+            if isOneEnough, !result.isEmpty { break }
         }
         return result
+    }
+
+    /// The page of a frame, and where it begins in the log.
+    private struct LostPage {
+        let offset: Int64
+        let bytes: [UInt8]
+
+        init(_ frame: LogChain.Frame) { (offset, bytes) = (frame.offset, Array(frame.page)) }
+    }
+
+    /// Where the log has frames of which the file has the pages, by their numbers, although their headers were lost.
+    static func lostFrames(
+        inFileOfStore path: String,
+        openIn connection: Connection
+    ) throws(DatabaseError) -> [Int64: Int64] {
+        guard let damage = try LogDamage(path, connection), damage.header.isWhole else { return [:] }
+        return try damage.lostFramesInFile(damage.tail())
     }
 
     /// The encrypted pages of the store's file.
@@ -286,9 +322,20 @@ struct LogDamage {
         }
 
         func sharesCiphertext(_ page: [UInt8], _ stored: [UInt8], number: Int64) -> Bool {
-            // The first page begins with what all its versions have.
-            let clearCount = StoreHeader.hasMagic(start) ? StoreHeader.mostBytesInClear : Key.saltByteCount
-            return page == stored || LogOverlay.shareCiphertext(page, stored, from: number > 1 ? 0 : clearCount)
+            page == stored || LogOverlay.shareCiphertext(page, stored, from: clearCount(ofPage: number))
+        }
+
+        /// Whether two pages end with the same ciphertext, and do not begin with the same: a lost block has the beginning of one.
+        func hasEnd(of page: [UInt8], _ stored: [UInt8], number: Int64) -> Bool {
+            let start = clearCount(ofPage: number)
+            return page[start..<start + 16] != stored[start..<start + 16]
+                && LogOverlay.shareCiphertext(page, stored, from: page.count - 16)
+        }
+
+        /// The first page begins with what all its versions have.
+        private func clearCount(ofPage number: Int64) -> Int {
+            guard number == 1 else { return 0 }
+            return StoreHeader.hasMagic(start) ? StoreHeader.mostBytesInClear : Key.saltByteCount
         }
     }
 

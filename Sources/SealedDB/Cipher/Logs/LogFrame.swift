@@ -34,13 +34,13 @@ struct LogFrameHeader {
 
     /// Whether it may be one that an older log has left. SQLite counts the first salt up when a log begins anew.
     func mayBeOlder(thanLogOf salts: ArraySlice<UInt8>) -> Bool {
-        hasPossiblePage && LogFrameHeader.mayFollow(self.salts, salts)
+        hasPossiblePage && !hasLostSalts && LogFrameHeader.mayFollow(self.salts, salts)
     }
 
     /// Whether it may be of a log that has begun anew since, and whose own header was lost. SQLite syncs a new header before the
     /// first frame, so that the one that stands there is older by few beginnings. Others have drawn their salts at random.
     func mayBeNewer(thanLogOf salts: ArraySlice<UInt8>) -> Bool {
-        hasPossiblePage && (1...16).contains(LogFrameHeader.age(salts, self.salts))
+        hasPossiblePage && !hasLostSalts && (1...16).contains(LogFrameHeader.age(salts, self.salts))
     }
 
     /// Whether SQLite may have counted up from the salts of one log to those of the other.

@@ -68,7 +68,9 @@ struct LogHeader: Equatable {
 
     /// Whether SQLite would take it for the header of a log.
     var isWhole: Bool {
-        guard LogHeader.magics.contains(magic), LogHeader.pageSizes.contains(pageSize) else { return false }
+        guard LogHeader.magics.contains(magic), version == LogHeader.knownVersion,
+            LogHeader.pageSizes.contains(pageSize)
+        else { return false }
         return computedChecksum(isBigEndian: isBigEndian).bytes[...] == checksum
     }
 }

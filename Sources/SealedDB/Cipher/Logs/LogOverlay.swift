@@ -92,8 +92,7 @@ extension LogOverlay {
     /// them. <https://www.sqlite.org/walformat.html>
     /// - Returns: `nil` if there is no committed transaction.
     init?(logOf path: String) throws(DatabaseError) {
-        guard let contents = try FileReader(path + "-wal"), let header = try LogHeader(of: contents), header.isWhole,
-            header.version == LogHeader.knownVersion
+        guard let contents = try FileReader(path + "-wal"), let header = try LogHeader(of: contents), header.isWhole
         else { return nil }
         let pageSize = header.pageSize
         var sum = LogChecksum(isBigEndian: header.isBigEndian, after: header.checksum)

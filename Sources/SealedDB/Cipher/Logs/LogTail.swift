@@ -17,6 +17,13 @@ struct LogTail {
     private(set) var lostFrames: [LogChain.Frame] = []
     /// A block of 4 KiB has the headers of no more frames. Each is compared with many pages.
     private static let limitOfLostFrames = 8
+    /// The frames that were lost before whole ones.
+    private(set) var gaps: [LostFrame] = []
+    /// The frame at the end of the log, if its header is one of another log. An older log has left it, or the disk has kept a block of
+    /// that one's frame, where a newer frame was.
+    private(set) var frameAtEnd: LogChain.Frame?
+    /// Whether, behind such a header, a frame of this log stands.
+    private(set) var hasFramesBehindOthers = false
     /// The numbers of the pages that SQLite reads.
     private(set) var usedNumbers: Set<Int64> = []
 
@@ -71,7 +78,7 @@ struct LogTail {
     mutating func append(_ frame: LogChain.Frame) {
         let isOfLog = frame.header.salts == salts
         let isStrange = !isOfLog && !frame.header.mayBeOlder(thanLogOf: salts)
-        if isStrange, frame.header.page > 0, frame.header.page <= limit {
+        if isStrange, !frame.header.hasLostSalts, frame.header.page > 0, frame.header.page <= limit {
             strangeSalts[Array(frame.header.salts), default: 0] += 1
         }
         var standing = FrameStanding(
@@ -86,7 +93,10 @@ struct LogTail {
         if standing.continuesNewer { noteNewer(frame.header) }
         if isOfLog, let (damaged, itsStanding) = previous, !itsStanding.isWhole {
             let proven = damaged.proven(by: frame)
-            if isPossible(proven) {
+            if !itsStanding.isOfLog { hasFramesBehindOthers = true }
+            if !isPossible(proven) {
+                if gaps.count < LogTail.limitOfLostFrames { gaps.append(LostFrame(damaged, before: frame)) }
+            } else {
                 pages.append(UnusedPage(number: proven.page, offset: damaged.offset))
                 // The frame behind it is whole, too, or it would prove nothing.
                 if proven.pageCount > 0 {
@@ -109,6 +119,7 @@ struct LogTail {
         {
             lostFrames.append(frame)
         }
+        if !isOfLog, previous?.standing.isWhole != false, isPossible(frame.header) { frameAtEnd = frame }
         if !transactions.hasBegun, frame.header.page > 0 { usedNumbers.insert(frame.header.page) }
         if !transactions.hasBegun, frame.header.pageCount > 0 { (pages, hasTransactions) = ([], true) }
         previous = (frame, standing)
@@ -137,7 +148,7 @@ struct LogTail {
     private mutating func addPages(of frame: LogChain.Frame, _ standing: FrameStanding, _ own: ProvenFrame?) {
         let page = UnusedPage(number: frame.header.page, offset: frame.offset)
         if standing.isWhole || standing.continuesAsOlder || standing.continuesNewer
-            || standing.isOfLog && previous?.standing.isLost == true
+            || standing.isOfLog && previous?.standing.isLost == true || isOfLog(standing, behindLostChecksum: previous)
         {
             pages.append(page)
         } else if standing.isOfLog {
@@ -148,12 +159,45 @@ struct LogTail {
         }
     }
 
+    /// Whether a frame of this log stands behind one whose checksum was lost, so that nothing tells what it continues.
+    private func isOfLog(
+        _ standing: FrameStanding,
+        behindLostChecksum previous: (frame: LogChain.Frame, standing: FrameStanding)?
+    ) -> Bool {
+        guard standing.isOfLog, let previous, previous.standing.isOfLog else { return false }
+        return !previous.standing.isWhole && previous.frame.header.hasLostChecksum
+    }
+
     private func isPossible(_ proven: ProvenFrame) -> Bool { proven.isPossible(upTo: limit) }
+
+    /// Whether a page of the file is that of a frame that was lost before a whole one.
+    func isLost(_ gap: LostFrame, of page: [UInt8], number: Int64) -> Bool {
+        let proven = gap.proven(page[...])
+        return proven.page == number && isPossible(proven)
+    }
 
     /// Whether a header may be one that a log with other salts has left, or a power failure in the midst of it.
     private func isPossible(_ header: LogFrameHeader) -> Bool {
         (1...limit).contains(header.page) && (0...limit).contains(header.pageCount) && !header.hasLostSalts
     }
+}
+
+/// A frame of which neither the header nor the page need be left. The checksums of the frames around it tell both.
+struct LostFrame {
+    /// Where its page begins in the log.
+    let offset: Int64
+    private let previousSum: LogChecksum
+    /// The checksum up to its end.
+    private let sum: LogChecksum
+
+    /// - Parameter next: the frame behind it.
+    init(_ frame: LogChain.Frame, before next: LogChain.Frame) {
+        (offset, previousSum) = (frame.offset, frame.previousSum)
+        sum = frame.proven(by: next).sum
+    }
+
+    /// What its header was, if this was its page.
+    func proven(_ page: ArraySlice<UInt8>) -> ProvenFrame { ProvenFrame(between: previousSum, page, sum) }
 }
 
 /// A page of a frame that SQLite does not use.

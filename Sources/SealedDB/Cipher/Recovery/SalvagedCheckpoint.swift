@@ -33,9 +33,10 @@ struct SalvagedCheckpoint {
         if frame.header.salts == salts {
             let number = frame.header.page
             damaged[number] = offset
-            if let page = frame.page, try isInFile(page, number) { noteEnd(of: number, offset) }
+            let stored = try authentic(number)
+            if let page = frame.page, let stored, isSame(page, stored, number) { noteEnd(of: number, offset) }
             // The frame was written with the page that its checksum tells, whatever is there now.
-            if let stored = try authentic(number),
+            if let stored,
                 sums.contains(where: { $0.adding(frame.header, stored[...]).bytes[...] == frame.header.checksum })
             {
                 noteEnd(of: number, offset)
@@ -51,21 +52,22 @@ struct SalvagedCheckpoint {
     mutating func settle(_ pages: some Sequence<Int64>) throws(DatabaseError) {
         guard !unknown.isEmpty else { return }
         for number in pages {
-            for (page, isDestroyed, offset) in unknown where try isInFile(page, number, isDestroyed: isDestroyed) {
+            guard let stored = try authentic(number) else { continue }
+            for (page, isDestroyed, offset) in unknown where isSame(page, stored, number, isDestroyed: isDestroyed) {
                 noteEnd(of: number, offset)
             }
         }
     }
 
-    private mutating func noteEnd(of number: Int64, _ offset: Int64) {
+    /// Takes note that the file has the page of a frame, or a newer one.
+    mutating func noteEnd(of number: Int64, _ offset: Int64) {
         ends[number] = max(ends[number] ?? 0, offset)
         end = max(end, offset)
     }
 
-    /// Whether the page of the file is whole, and this one is the same but for what was lost.
+    /// Whether a page is that of the file but for what was lost.
     /// - Parameter isDestroyed: whether that may be anything.
-    private func isInFile(_ page: [UInt8], _ number: Int64, isDestroyed: Bool = false) throws(DatabaseError) -> Bool {
-        guard let stored = try authentic(number) else { return false }
+    private func isSame(_ page: [UInt8], _ stored: [UInt8], _ number: Int64, isDestroyed: Bool = false) -> Bool {
         // Where a power failure has left a part of an older page, the rest is of a newer one, and not lost.
         let places = zip(stride(from: 0, to: page.count, by: 8), stride(from: 8, through: page.count, by: 8))
         let isRestLost =

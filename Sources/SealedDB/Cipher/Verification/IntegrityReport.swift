@@ -153,7 +153,7 @@ public struct IntegrityReport: Sendable, Codable, Hashable {
                     path: resolved,
                     sealing: sealing,
                     structure: structure,
-                    problems: LogDamage.problems(ofStore: resolved, openIn: connection),
+                    problems: LogDamage.problems(ofStore: resolved),
                     report: ProgressReport(totals: PageTotals(of: connection), progress: progress)
                 )
             }

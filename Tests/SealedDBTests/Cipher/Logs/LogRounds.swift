@@ -47,6 +47,13 @@ final class LogRounds {
     /// Writes the log to the file. The next transaction begins it anew.
     func checkpoint() throws { _ = try database.checkpoint(.passive) }
 
+    /// Writes the page of one frame of a log into a file.
+    func checkpoint(ofFrame index: Int, _ log: [UInt8], to file: inout [UInt8]) throws {
+        let frame = log.dropFirst(32 + index * LogRounds.frameSize).prefix(LogRounds.frameSize)
+        let place = (Int(BigEndian.number(frame.prefix(4))) - 1) * 4096
+        file.replaceSubrange(place..<place + 4096, with: frame.dropFirst(24))
+    }
+
     var file: [UInt8] { get throws { try [UInt8](directory.bytes("service")) } }
     var log: [UInt8] { get throws { try [UInt8](directory.bytes("service-wal")) } }
 

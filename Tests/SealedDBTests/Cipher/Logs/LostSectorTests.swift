@@ -2,7 +2,7 @@ import Testing
 
 @testable import SealedDB
 
-/// Sectors of a log that became zeros, or of which all bits are set.
+/// Sectors of a log that became zeros, of which all bits are set, or that kept what stood there before.
 @Suite(.hangLimit, .enabled(if: isEncrypting, "needs a codec"))
 struct LostSectorTests {
     private let rounds: LogRounds
@@ -69,8 +69,7 @@ struct LostSectorTests {
         try rounds.update(5...6, to: 9)
         let log = try rounds.log
         let header = 32 + 3 * LogRounds.frameSize
-        let place = (Int(BigEndian.number(log[header..<header + 4])) - 1) * 4096
-        file.replaceSubrange(place..<place + 4096, with: log[header + 24..<header + LogRounds.frameSize])
+        try rounds.checkpoint(ofFrame: 3, log, to: &file)
         try rounds.put(file, log)
         #expect(try rounds.values() == [3, 0, 0, 0, 9, 9, 0, 0])
 
@@ -93,6 +92,136 @@ struct LostSectorTests {
         try expectNobodyOpens(rounds.path)
         #expect(try rounds.recovered(isComplete: false) == [63, 0, 0, 0, 0, 0, 0, 0])
     }
+
+    /// As above, of a transaction of two frames. The file has the page of the second one alone.
+    @Test(arguments: [0, 0xff] as [UInt8]) func theChecksumBeforeAFrameWhosePageIsInTheFile(byte: UInt8) throws {
+        var file = try rounds.file
+        for value in 1...60 { try rounds.update(1...1, to: value) }
+        try rounds.update(4...5, to: 61)
+        try rounds.update(4...5, to: 62)
+        let start = 32 + 62 * LogRounds.frameSize + 16
+        let log = try rounds.log
+        try #require(start.isMultiple(of: 512) && log.count == start + 2 * LogRounds.frameSize - 16)
+        try rounds.checkpoint(ofFrame: 63, log, to: &file)
+        try rounds.put(file, losing(start, byte, of: log))
+
+        #expect(throws: DatabaseError.self) { try LogDamage.requireNone(ofStore: rounds.path) }
+        try expectNobodyOpens(rounds.path)
+        #expect(try rounds.recovered(isComplete: false) == [60, 0, 0, 61, 62, 0, 0, 0])
+    }
+
+    /// The sector begins with the salts of a frame, and leaves its numbers. In the least of logs the salts are about to begin at 0 again.
+    @Test(arguments: [3, 0x1234_5678] as [UInt32], [0, 0xff] as [UInt8])
+    func theSaltsOfAFrameWhosePageIsInTheFile(salt: UInt32, byte: UInt8) throws {
+        for value in 1...42 { try rounds.update(1...1, to: value) }
+        let start = 32 + 41 * LogRounds.frameSize + 8
+        let log = try salted(salt, rounds.log)
+        try #require(start.isMultiple(of: 512))
+        try rounds.checkpoint()
+        try rounds.put(rounds.file, losing(start, byte, of: log))
+
+        #expect(throws: DatabaseError.self) { try LogDamage.requireNone(ofStore: rounds.path) }
+        try expectNobodyOpens(rounds.path)
+        #expect(try rounds.recovered(isComplete: false)[0] == 42)
+    }
+
+    // MARK: Sectors that the disk has not written
+
+    /// The older log has a frame for each row, the newer one those of rows 1 and 2 and of `row`, whose header and the beginning of
+    /// whose page are those of the older log, and that of row 3.
+    private func keepingASector(ofRow row: Int, size: Int, isLast: Bool) throws -> [UInt8] {
+        for row in (1...8).reversed() { try rounds.update(row...row, to: row) }
+        try rounds.checkpoint()
+        for row in 1...2 { try rounds.update(row...row, to: 100 + row) }
+        let older = try rounds.log
+        try rounds.update(row...row, to: 200 + row)
+        if !isLast { try rounds.update(3...3, to: 303) }
+        var log = try rounds.log
+        let sector = (32 + 2 * LogRounds.frameSize) / size * size
+        log.replaceSubrange(sector..<sector + size, with: older[sector..<sector + size])
+        return log
+    }
+
+    /// SQLite would put the older page of row 1 over that of the file, or leave out the frame behind.
+    @Test(arguments: [(1, 512, true), (1, 4096, true), (1, 512, false), (5, 512, false), (1, 4096, false)])
+    func aHeaderOfAnOlderLogWhosePageIsInTheFile(row: Int, size: Int, isLast: Bool) throws {
+        let log = try keepingASector(ofRow: row, size: size, isLast: isLast)
+        try rounds.checkpoint()
+        try rounds.put(rounds.file, log)
+
+        #expect(throws: DatabaseError.self) { try LogDamage.requireNone(ofStore: rounds.path) }
+        try expectNobodyOpens(rounds.path)
+        var values = [101, 102, isLast ? 3 : 303, 4, 5, 6, 7, 8]
+        values[row - 1] = 200 + row
+        #expect(try rounds.recovered(isComplete: false) == values)
+    }
+
+    /// Nothing tells whether what it belonged to was committed, and a recovery says so.
+    @Test func aHeaderOfAnOlderLogWhosePageIsNotInTheFile() throws {
+        let log = try keepingASector(ofRow: 1, size: 512, isLast: false)
+        try rounds.put(rounds.file, log)
+
+        #expect(try rounds.isSound())
+        #expect(try rounds.recovered(isComplete: false) == [101, 102, 3, 4, 5, 6, 7, 8])
+    }
+
+    /// Where the file has nothing of the newer log, what the older one has left there tells nothing.
+    @Test func theFrameOfAnOlderLogAtTheEnd() throws {
+        for row in (1...8).reversed() { try rounds.update(row...row, to: row) }
+        try rounds.checkpoint()
+        let file = try rounds.file
+        // The next frame of the older log is that of a row whose page the newer log has.
+        for row in [1, 2, 6] { try rounds.update(row...row, to: 100 + row) }
+        var log = try rounds.log
+        try rounds.put(file, log)
+        #expect(try rounds.isSound())
+        // A power failure has written the end of that frame, and not its beginning.
+        let end = 32 + 3 * LogRounds.frameSize
+        log.replaceSubrange(end + 2048..<end + LogRounds.frameSize, with: log[32 + 2048..<32 + LogRounds.frameSize])
+        try rounds.put(file, log)
+        #expect(try rounds.isSound())
+        try LogDamage.requireNone(ofStore: rounds.path)
+        #expect(try rounds.recovered(isComplete: true) == [101, 102, 3, 4, 5, 106, 7, 8])
+    }
+
+    // MARK: Forged logs
+
+    /// A copy of a frame of the log without its header. The file has not its page, and the log has it.
+    @Test func aFrameOfTheLogThatComesTwice() throws {
+        let file = try rounds.file
+        for row in 1...2 { try rounds.update(row...row, to: row) }
+        var log = try rounds.log
+        log += [UInt8](repeating: 0, count: 24) + log.suffix(4096)
+        try rounds.put(file, log)
+
+        try LogDamage.requireNone(ofStore: rounds.path)
+        #expect(try rounds.isSound())
+    }
+
+    /// SQLite reads no log of another version.
+    @Test func anotherVersion() throws {
+        let file = try rounds.file
+        for row in 1...2 { try rounds.update(row...row, to: row) }
+        let log = try rounds.log
+        var header = Array(log.prefix(24))
+        header[7] += 1
+        var sum = LogChecksum(isBigEndian: false)
+        sum.add(header[...])
+        var other = header + sum.bytes
+        sum = LogChecksum(isBigEndian: false, after: other[24...])
+        for place in stride(from: 32, to: log.count, by: LogRounds.frameSize) {
+            let frame = log[place..<place + LogRounds.frameSize]
+            sum = sum.adding(LogFrameHeader(frame), frame.dropFirst(24))
+            other += frame.prefix(16) + sum.bytes + frame.dropFirst(24)
+        }
+        try rounds.put(file, other)
+
+        #expect(try !rounds.isSound())
+        #expect(throws: DatabaseError.self) { try LogDamage.requireNone(ofStore: rounds.path) }
+        #expect(try rounds.recovered(isComplete: false) == [1, 2, 0, 0, 0, 0, 0, 0])
+    }
+
+    // MARK: Frames that other logs have left
 
     /// A log with other salts has left a frame, of whose header a power failure may have written the numbers anew. The file has its page.
     @Test(arguments: [nil, 2, 3] as [UInt8?]) func aFrameOfALogWithOtherSalts(number: UInt8?) throws {
