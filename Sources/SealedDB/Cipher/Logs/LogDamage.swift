@@ -256,17 +256,22 @@ struct LogDamage {
     /// The pages that a checkpoint has written to the file from frames whose headers were lost. SQLite would put older ones in their
     /// place, or leave the rest of their transaction out. Nothing tells their numbers, so that they are looked for among all pages.
     ///
-    /// A frame at the end of the log whose header is of another log may be one that this has left: so it is looked for among the pages
-    /// in whose place SQLite would put older ones.
+    /// A frame at the end of the log whose header is of another log may be one that this has left. It begins as that log's frame does,
+    /// if a block of that stands before one of this log: such a page is looked for among those in whose place SQLite would put older ones.
     /// - Returns: where their frames stand in the log, by the numbers of the pages.
     private func lostFramesInFile(
         _ tail: LogTail,
         _ isOneEnough: Bool = false
     ) throws(DatabaseError) -> [Int64: Int64] {
         let (lost, gaps, atEnd) = (tail.lostFrames.map(LostPage.init), tail.gaps, tail.frameAtEnd.map(LostPage.init))
+        var keepsOlderFrame = tail.isFrameAtEndContinued
         guard !lost.isEmpty || !gaps.isEmpty || atEnd != nil,
             let store = try StoredPages(self, pageSize: header.pageSize)
         else { return [:] }
+        if let atEnd, !keepsOlderFrame, let number = tail.frameAtEnd?.header.page {
+            keepsOlderFrame =
+                try store.bytes(ofPage: number).map { store.hasStart(of: atEnd.bytes, $0, number) } ?? false
+        }
         let pageCount = Int64(try FileSystem.statusIfPresent(path)?.st_size ?? 0) / Int64(header.pageSize)
         let isLarge = isOpening && pageCount > LogDamage.mostPagesAtOpening
         let looksAtUsed = isLarge || lost.isEmpty && gaps.isEmpty
@@ -277,7 +282,9 @@ struct LogDamage {
             func note(_ offset: Int64) { result[number] = max(result[number] ?? 0, offset) }
             for page in lost where store.sharesCiphertext(page.bytes, stored, number: number) { note(page.offset) }
             for gap in gaps where tail.isLost(gap, of: stored, number: number) { note(gap.offset) }
-            if let atEnd, tail.usedNumbers.contains(number), store.hasEnd(of: atEnd.bytes, stored, number: number) {
+            if let atEnd, keepsOlderFrame, tail.usedNumbers.contains(number),
+                !store.hasStart(of: atEnd.bytes, stored, number), store.hasEnd(of: atEnd.bytes, stored)
+            {
                 note(atEnd.offset)
             }
             if isOneEnough, !result.isEmpty { break }
@@ -325,11 +332,15 @@ struct LogDamage {
             page == stored || LogOverlay.shareCiphertext(page, stored, from: clearCount(ofPage: number))
         }
 
-        /// Whether two pages end with the same ciphertext, and do not begin with the same: a lost block has the beginning of one.
-        func hasEnd(of page: [UInt8], _ stored: [UInt8], number: Int64) -> Bool {
+        /// Whether a page begins with the same ciphertext.
+        func hasStart(of page: [UInt8], _ stored: [UInt8], _ number: Int64) -> Bool {
             let start = clearCount(ofPage: number)
-            return page[start..<start + 16] != stored[start..<start + 16]
-                && LogOverlay.shareCiphertext(page, stored, from: page.count - 16)
+            return page.dropFirst(start).prefix(16) == stored.dropFirst(start).prefix(16)
+        }
+
+        /// Whether a page ends with the same ciphertext.
+        func hasEnd(of page: [UInt8], _ stored: [UInt8]) -> Bool {
+            LogOverlay.shareCiphertext(page, stored, from: page.count - 16)
         }
 
         /// The first page begins with what all its versions have.

@@ -22,6 +22,8 @@ struct LogTail {
     /// The frame at the end of the log, if its header is one of another log. An older log has left it, or the disk has kept a block of
     /// that one's frame, where a newer frame was.
     private(set) var frameAtEnd: LogChain.Frame?
+    /// Whether the frame behind that continues its checksum. What a transaction that was cut off has left, none continues.
+    private(set) var isFrameAtEndContinued = false
     /// Whether, behind such a header, a frame of this log stands.
     private(set) var hasFramesBehindOthers = false
     /// The numbers of the pages that SQLite reads.
@@ -118,6 +120,9 @@ struct LogTail {
             Set(frame.page).count > 16
         {
             lostFrames.append(frame)
+        }
+        if let frameAtEnd, let previous, previous.frame.offset == frameAtEnd.offset, frame.followsPrevious {
+            isFrameAtEndContinued = frame.header.salts == frameAtEnd.header.salts
         }
         if !isOfLog, previous?.standing.isWhole != false, isPossible(frame.header) { frameAtEnd = frame }
         if !transactions.hasBegun, frame.header.page > 0 { usedNumbers.insert(frame.header.page) }

@@ -175,13 +175,35 @@ struct LostSectorTests {
         var log = try rounds.log
         try rounds.put(file, log)
         #expect(try rounds.isSound())
-        // A power failure has written the end of that frame, and not its beginning.
+        // A power failure has written the end of the next frame, and not its beginning.
         let end = 32 + 3 * LogRounds.frameSize
         log.replaceSubrange(end + 2048..<end + LogRounds.frameSize, with: log[32 + 2048..<32 + LogRounds.frameSize])
         try rounds.put(file, log)
         #expect(try rounds.isSound())
         try LogDamage.requireNone(ofStore: rounds.path)
         #expect(try rounds.recovered(isComplete: true) == [101, 102, 3, 4, 5, 106, 7, 8])
+    }
+
+    /// A process was killed in the midst of a page, so that the older log before has the rest of it, and the file has that one's page.
+    @Test func aTornFrameOfAnOlderLogAtTheEnd() throws {
+        for row in (1...8).reversed() { try rounds.update(row...row, to: row) }
+        try rounds.checkpoint()
+        for row in 1...2 { try rounds.update(row...row, to: 100 + row) }
+        let salts = try rounds.log[16..<24]
+        try rounds.checkpoint()
+        let file = try rounds.file
+        for row in 6...7 { try rounds.update(row...row, to: 200 + row) }
+        var log = try rounds.log
+        let end = 32 + 2 * LogRounds.frameSize
+        let page = BigEndian.number(log[end..<end + 4])
+        let torn = [0, 0, 0, 4, 0, 0, 0, 0] + salts + (0..<2056).map { UInt8(truncatingIfNeeded: $0 * 7 / 5) }
+        log.replaceSubrange(end..<end + torn.count, with: torn)
+        #expect(page == BigEndian.number(log[32..<36]))
+        try rounds.put(file, log)
+
+        #expect(try rounds.isSound())
+        try LogDamage.requireNone(ofStore: rounds.path)
+        #expect(try rounds.recovered(isComplete: true) == [101, 102, 3, 4, 5, 206, 207, 8])
     }
 
     // MARK: Forged logs
