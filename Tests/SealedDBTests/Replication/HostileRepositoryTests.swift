@@ -68,11 +68,11 @@ struct HostileRepositoryTests {
         }
     }
 
-    private func random(_ count: Int) -> [UInt8] { (0..<count).map { _ in .random(in: 0...255) } }
+    private func random(_ count: Int) throws -> [UInt8] { try PageKeys.randomBytes(count: count) }
 
     @Test(arguments: [(512, 1), (512, 3), (512, 1 << 20), (65536, 1), (65536, 2), (4096, 7), (4096, 1 << 18)])
     func chunksOfAnySize(_ pageSize: Int, _ chunkPages: Int) throws {
-        let pages = random(pageSize * 50)
+        let pages = try random(pageSize * 50)
         let chunkBytes = pageSize * min(chunkPages, 50)
         let chunks = stride(from: 0, to: pages.count, by: chunkBytes).map {
             Array(pages[$0..<min($0 + chunkBytes, pages.count)])
@@ -86,8 +86,8 @@ struct HostileRepositoryTests {
     @Test(arguments: [0, 1, 4095, 4097, 8192, 1 << 20], [0, 1, 2]) func aChunkOfAnotherSize(_ size: Int, _ index: Int)
         throws
     {
-        var chunks = [random(4096), random(4096), random(4096)]
-        chunks[index] = random(size)
+        var chunks = try [random(4096), random(4096), random(4096)]
+        chunks[index] = try random(size)
         try put(pageCount: 3, chunkPages: 1, salt: random(16), chunks)
         let error = restore()
         #expect(error?.reason == .damaged)
@@ -97,7 +97,7 @@ struct HostileRepositoryTests {
 
     /// No more of an object is read than a chunk has: a gigabyte for each thread would be too much.
     @Test func noMoreThanAChunkIsRead() throws {
-        let chunks = [random(4096), random(4096), random(4096)]
+        let chunks = try [random(4096), random(4096), random(4096)]
         try put(pageCount: 3, chunkPages: 1, chunks)
         let storage = LimitStorage(base: store.storage)
         try RepositoryRestore(storage: storage, to: target).run()
