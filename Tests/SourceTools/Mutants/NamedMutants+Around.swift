@@ -68,7 +68,7 @@ extension NamedMutant {
             "a log without a header is one of zeros",
             "SealedDB/Cipher/Logs/LogHeader.swift",
             .statement,
-            "guard LogHeader.magics.contains(magic), LogHeader.pageSizes.contains(pageSize) else { return false }",
+            "guard isLog, LogHeader.pageSizes.contains(pageSize) else { return false }",
             ""
         ),
         .init(

@@ -12,7 +12,7 @@ extension NamedMutant {
             "a page of which the log's copy is damaged does not count as in the file",
             "SealedDB/Cipher/Logs/LogDamage.swift",
             .expression,
-            "LogOverlay.shareCiphertext(page, stored, from: number > 1 ? 0 : clearCount)",
+            "LogOverlay.shareCiphertext(page, stored, from: clearCount(ofPage: number))",
             "false"
         ),
         .init(
@@ -180,8 +180,64 @@ extension NamedMutant {
             "frames whose headers were lost are not looked for in the file",
             "SealedDB/Cipher/Logs/LogDamage.swift",
             .expression,
-            "pages.union(lostFramesInFile(tail))",
+            "pages.union(lostFramesInFile(tail, isOneEnough).keys)",
             "pages"
+        ),
+        .init(
+            "a frame that was lost before a whole one is not proven by that",
+            "SealedDB/Cipher/Logs/LogDamage.swift",
+            .expression,
+            "tail.isLost(gap, of: stored, number: number)",
+            "false"
+        ),
+        .init(
+            "a frame of which the disk has kept the header of an older log is not looked for in the file",
+            "SealedDB/Cipher/Logs/LogDamage.swift",
+            .expression,
+            "store.hasEnd(of: atEnd.bytes, stored)",
+            "false"
+        ),
+        .init(
+            "what a torn transaction has left at the end of a log passes for a frame that the disk has not written",
+            "SealedDB/Cipher/Logs/LogDamage.swift",
+            .expression,
+            "tail.isFrameAtEndContinued",
+            "true"
+        ),
+        .init(
+            "the frame behind one whose checksum was lost is not looked for in the file",
+            "SealedDB/Cipher/Logs/LogTail.swift",
+            .expression,
+            "isOfLog(standing, behindLostChecksum: previous)",
+            "false"
+        ),
+        .init(
+            "salts that were lost are those of an older log",
+            "SealedDB/Cipher/Logs/LogFrame.swift",
+            .expression,
+            "hasPossiblePage && !hasLostSalts && LogFrameHeader.mayFollow(self.salts, salts)",
+            "hasPossiblePage && LogFrameHeader.mayFollow(self.salts, salts)"
+        ),
+        .init(
+            "a log of another version is one that SQLite reads",
+            "SealedDB/Cipher/Logs/LogHeader.swift",
+            .expression,
+            "version == LogHeader.knownVersion",
+            "true"
+        ),
+        .init(
+            "a recovery without a frame that the disk has not written is called complete",
+            "SealedDB/Cipher/Logs/LogDamage.swift",
+            .expression,
+            "tail.hasFramesBehindOthers",
+            "false"
+        ),
+        .init(
+            "a recovery puts an older page over that of a frame whose header was lost",
+            "SealedDB/Cipher/Recovery/SalvagedLogs.swift",
+            .expression,
+            "try LogDamage.lostFrames(inFileOfStore: path, openIn: store)",
+            "[Int64: Int64]()"
         ),
         .init(
             "frames without headers are looked for among the pages that the log uses",
@@ -264,8 +320,8 @@ extension NamedMutant {
             "the first page of a store with a header in clear is not compared in part",
             "SealedDB/Cipher/Logs/LogDamage.swift",
             .expression,
-            "LogOverlay.shareCiphertext(page, stored, from: number > 1 ? 0 : clearCount)",
-            "(number > 1 || !StoreHeader.hasMagic(start)) && LogOverlay.shareCiphertext(page, stored, from: number > 1 ? 0 : clearCount)"
+            "LogOverlay.shareCiphertext(page, stored, from: clearCount(ofPage: number))",
+            "(number > 1 || !StoreHeader.hasMagic(start)) && LogOverlay.shareCiphertext(page, stored, from: clearCount(ofPage: number))"
         ),
         .init(
             "a plaintext database that reserves bytes counts as encrypted",

@@ -68,9 +68,8 @@ struct LogHeader: Equatable {
 
     /// Whether SQLite would take it for the header of a log.
     var isWhole: Bool {
-        guard LogHeader.magics.contains(magic), version == LogHeader.knownVersion,
-            LogHeader.pageSizes.contains(pageSize)
-        else { return false }
+        let isLog = LogHeader.magics.contains(magic) && version == LogHeader.knownVersion
+        guard isLog, LogHeader.pageSizes.contains(pageSize) else { return false }
         return computedChecksum(isBigEndian: isBigEndian).bytes[...] == checksum
     }
 }

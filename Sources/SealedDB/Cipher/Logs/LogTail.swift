@@ -96,19 +96,20 @@ struct LogTail {
         if isOfLog, let (damaged, itsStanding) = previous, !itsStanding.isWhole {
             let proven = damaged.proven(by: frame)
             if !itsStanding.isOfLog { hasFramesBehindOthers = true }
-            if !isPossible(proven) {
-                if gaps.count < LogTail.limitOfLostFrames { gaps.append(LostFrame(damaged, before: frame)) }
-            } else {
+            if isPossible(proven) {
                 pages.append(UnusedPage(number: proven.page, offset: damaged.offset))
                 // The frame behind it is whole, too, or it would prove nothing.
                 if proven.pageCount > 0 {
                     standing.isWhole = true
                     transactions.passCommit()
                 }
+            } else if gaps.count < LogTail.limitOfLostFrames {
+                gaps.append(LostFrame(damaged, before: frame))
             }
         }
         // Where blocks of the disk divide its header, a power failure can leave the numbers of an older frame in it.
         let own = isOfLog && !standing.isWhole ? [frame.provenByItself].first(where: isPossible) : nil
+        let isBehindEnd = transactions.hasBegun
         transactions.add(
             page: own?.page ?? frame.header.page,
             commits: commits(frame, standing, own),
@@ -124,7 +125,7 @@ struct LogTail {
         if let frameAtEnd, let previous, previous.frame.offset == frameAtEnd.offset, frame.followsPrevious {
             isFrameAtEndContinued = frame.header.salts == frameAtEnd.header.salts
         }
-        if !isOfLog, previous?.standing.isWhole != false, isPossible(frame.header) { frameAtEnd = frame }
+        if !isOfLog, !isBehindEnd, isPossible(frame.header) { frameAtEnd = frame }
         if !transactions.hasBegun, frame.header.page > 0 { usedNumbers.insert(frame.header.page) }
         if !transactions.hasBegun, frame.header.pageCount > 0 { (pages, hasTransactions) = ([], true) }
         previous = (frame, standing)
