@@ -228,9 +228,11 @@ extension FileUsers {
             let count = readlink(link, &buffer, buffer.count)
             // What has no path is a pipe or the like. If this fails, it was closed meanwhile, or may not be looked at.
             if count > 0, buffer[0] != UInt8(ascii: "/") { return .noFile }
-            guard count > 0, stat(link, &found) == 0, lstat(link, &own) == 0,
-                let locks = LockHolders.locks(ofDescriptor: number, of: process)
-            else {
+            guard count > 0, stat(link, &found) == 0, lstat(link, &own) == 0 else {
+                return [EACCES, EPERM, ENOMEM].contains(errno) ? .unknown : .noFile
+            }
+            guard found.st_mode & S_IFMT == S_IFREG else { return .noFile }
+            guard let locks = LockHolders.locks(ofDescriptor: number, of: process) else {
                 return [EACCES, EPERM, ENOMEM, EMFILE, ENFILE].contains(errno) ? .unknown : .noFile
             }
             let name = String(decoding: buffer.prefix(count), as: UTF8.self)
@@ -255,7 +257,8 @@ extension FileUsers {
         let files: [OpenFile]
 
         var use: LogUse {
-            let usesIndex = place.index.map { locked.indexes.contains($0) } ?? false || has { $0.id == place.index }
+            let hasIndexLock = place.index.map(locked.indexes.contains)
+            let usesIndex = hasIndexLock ?? false || has { $0.id == place.index }
             guard usesIndex || has({ $0.id == place.log && $0.isForWriting }) else { return .none }
             let hasLock = locked.stores.contains(place.store)
             guard hasLock || has({ $0.id == place.store }) else { return .ofAnother(former: []) }
@@ -264,8 +267,9 @@ extension FileUsers {
             let former = files.filter { file in
                 let wasHere = file.isDeleted && file.name.isSame(as: name)
                 let isLost = locked.stores.contains(file.id) && file.id != place.store && !hasFilesBeside(file)
-                // Who reads the new file for another purpose has the former one open all the same.
-                guard hasLock else { return isLost || wasHere }
+                // Who reads the new file for another purpose has the former one open all the same. A child has copies of its parent's
+                // descriptors, no lock on the index, and may use stores of its own.
+                guard hasLock else { return isLost && hasIndexLock ?? true || wasHere }
                 // In a rollback mode a store has no log. So one that has none may be a store of its own, if this one has a lock.
                 return isLost && (wasHere || indexes.contains { isNear(name, file) || isNear(name, $0) })
             }

@@ -80,6 +80,14 @@ final class LogUseTests {
         #expect(haveLocks)
     }
 
+    /// A child has copies of its parent's descriptors, and no locks but those on its own store.
+    @Test func aStoreOfAChild() throws {
+        _ = try use("db", locks: false)
+        let index = try use("db-shm", locks: false)
+        _ = try use("elsewhere/other")
+        #expect(try logUse(index: index) == .ofThisFile)
+    }
+
     /// It was removed, and is open all the same.
     @Test(arguments: ["db-shm", "another name"]) func theFormerFileOfThePath(name: String) throws {
         let former = try use("db")

@@ -89,8 +89,15 @@ extension NamedMutant {
             "who uses the log of a former file that has a name passes if he reads the new one",
             "SealedDB/System/FileUsers.swift",
             .expression,
-            "isLost || wasHere",
+            "isLost && hasIndexLock ?? true || wasHere",
             "wasHere"
+        ),
+        .init(
+            "a child that uses a store of its own counts as one that uses the former file of its parent's",
+            "SealedDB/System/FileUsers.swift",
+            .expression,
+            "isLost && hasIndexLock ?? true || wasHere",
+            "isLost || wasHere"
         ),
         .init(
             "a process that has another store in use counts as one that uses a former file",

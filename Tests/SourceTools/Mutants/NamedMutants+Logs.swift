@@ -184,6 +184,13 @@ extension NamedMutant {
             "pages"
         ),
         .init(
+            "a frame that another log has left, whose page the file has by its number, counts as lost",
+            "SealedDB/Cipher/Logs/LogDamage.swift",
+            .expression,
+            "page.ownNumber != number && store.sharesCiphertext(page.bytes, stored, number: number)",
+            "store.sharesCiphertext(page.bytes, stored, number: number)"
+        ),
+        .init(
             "a frame that was lost before a whole one is not proven by that",
             "SealedDB/Cipher/Logs/LogDamage.swift",
             .expression,

@@ -280,7 +280,10 @@ struct LogDamage {
         for number in looksAtUsed ? AnySequence(tail.usedNumbers.sorted()) : all {
             guard let stored = try store.bytes(ofPage: number), stored.count == header.pageSize else { continue }
             func note(_ offset: Int64) { result[number] = max(result[number] ?? 0, offset) }
-            for page in lost where store.sharesCiphertext(page.bytes, stored, number: number) { note(page.offset) }
+            for page in lost
+            where page.ownNumber != number && store.sharesCiphertext(page.bytes, stored, number: number) {
+                note(page.offset)
+            }
             for gap in gaps where tail.isLost(gap, of: stored, number: number) { note(gap.offset) }
             if let atEnd, keepsOlderFrame, tail.usedNumbers.contains(number),
                 !store.hasStart(of: atEnd.bytes, stored, number), store.hasEnd(of: atEnd.bytes, stored)
@@ -296,8 +299,13 @@ struct LogDamage {
     private struct LostPage {
         let offset: Int64
         let bytes: [UInt8]
+        /// What its header says, unless that was lost. A log with other salts has left it, and the file has its page by that number.
+        let ownNumber: Int64?
 
-        init(_ frame: LogChain.Frame) { (offset, bytes) = (frame.offset, Array(frame.page)) }
+        init(_ frame: LogChain.Frame) {
+            (offset, bytes) = (frame.offset, Array(frame.page))
+            ownNumber = frame.header.hasLostSalts ? nil : frame.header.page
+        }
     }
 
     /// Where the log has frames of which the file has the pages, by their numbers, although their headers were lost.
