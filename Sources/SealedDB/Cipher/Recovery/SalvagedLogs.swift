@@ -46,9 +46,11 @@ extension LogOverlay {
             }
         }
         guard pageCount > 0 else { return nil }
-        for (number, place) in try LogDamage.lostFrames(inFileOfStore: path, openIn: store) {
-            checkpoint.noteEnd(of: number, place)
+        // Where a part of the log cannot be read, nothing tells.
+        let lost = try readable { () throws(DatabaseError) in
+            try LogDamage.lostFrames(inFileOfStore: path, openIn: store)
         }
+        for (number, place) in lost ?? [:] { checkpoint.noteEnd(of: number, place) }
         try checkpoint.settle(committed.keys)
         committed = committed.filter { !checkpoint.isNewer(than: $1, of: $0) }
         // The newest page count may have stood in what is damaged. The file ends with the database behind a checkpoint.
