@@ -257,6 +257,7 @@ extension FileUsers {
         let files: [OpenFile]
 
         var use: LogUse {
+            // Without an index nobody has a lock on one.
             let hasIndexLock = place.index.map(locked.indexes.contains)
             let usesIndex = hasIndexLock ?? false || has { $0.id == place.index }
             guard usesIndex || has({ $0.id == place.log && $0.isForWriting }) else { return .none }
@@ -269,7 +270,7 @@ extension FileUsers {
                 let isLost = locked.stores.contains(file.id) && file.id != place.store && !hasFilesBeside(file)
                 // Who reads the new file for another purpose has the former one open all the same. A child has copies of its parent's
                 // descriptors, no lock on the index, and may use stores of its own.
-                guard hasLock else { return isLost && hasIndexLock ?? true || wasHere }
+                guard hasLock else { return isLost && hasIndexLock != false || wasHere }
                 // In a rollback mode a store has no log. So one that has none may be a store of its own, if this one has a lock.
                 return isLost && (wasHere || indexes.contains { isNear(name, file) || isNear(name, $0) })
             }

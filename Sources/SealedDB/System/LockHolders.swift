@@ -42,11 +42,11 @@ enum LockHolders {
     }
 
     /// Whether anybody has a lock on the file, as far as this process may see. True if this cannot be determined.
-    /// - Parameter table: that of this moment.
-    static func hasLocks(on path: String, _ table: LockTable? = LockTable()) -> Bool {
+    /// - Parameter table: the kernel's table of locks at the moment of the call.
+    static func hasLocks(on path: String, table: () -> LockTable? = { LockTable() }) -> Bool {
         do throws(DatabaseError) {
             guard let file = try FileSystem.statusIfPresent(path) else { return false }
-            guard let table else { return true }
+            guard let table = table() else { return true }
             // The table may lack a lock.
             return !table.processes(withLocksOn: file).isEmpty || !locks(ofDescriptorsOf: [file]).isEmpty
         } catch {

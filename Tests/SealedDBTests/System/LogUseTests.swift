@@ -73,11 +73,11 @@ final class LogUseTests {
     @Test func aTableThatLacksALock() throws {
         _ = try use("db")
         try directory.write("other", [])
-        #expect(LockHolders.hasLocks(on: directory.file("db"), LockTable(lines: [])))
-        #expect(!LockHolders.hasLocks(on: directory.file("other"), LockTable(lines: [])))
+        #expect(LockHolders.hasLocks(on: directory.file("db"), table: { LockTable(lines: []) }))
+        #expect(!LockHolders.hasLocks(on: directory.file("other"), table: { LockTable(lines: []) }))
         // One that cannot be read tells nothing.
-        #expect(LockHolders.hasLocks(on: directory.file("other"), nil))
-        #expect(!LockHolders.hasLocks(on: directory.file("absent"), nil))
+        #expect(LockHolders.hasLocks(on: directory.file("other"), table: { nil }))
+        #expect(!LockHolders.hasLocks(on: directory.file("absent"), table: { nil }))
     }
 
     /// A child has copies of its parent's descriptors, and no locks but those on its own store.

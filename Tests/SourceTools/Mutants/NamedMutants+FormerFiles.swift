@@ -89,14 +89,14 @@ extension NamedMutant {
             "who uses the log of a former file that has a name passes if he reads the new one",
             "SealedDB/System/FileUsers.swift",
             .expression,
-            "isLost && hasIndexLock ?? true || wasHere",
+            "isLost && hasIndexLock != false || wasHere",
             "wasHere"
         ),
         .init(
             "a child that uses a store of its own counts as one that uses the former file of its parent's",
             "SealedDB/System/FileUsers.swift",
             .expression,
-            "isLost && hasIndexLock ?? true || wasHere",
+            "isLost && hasIndexLock != false || wasHere",
             "isLost || wasHere"
         ),
         .init(

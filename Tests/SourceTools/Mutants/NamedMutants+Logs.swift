@@ -212,6 +212,13 @@ extension NamedMutant {
             "true"
         ),
         .init(
+            "a header that the disk has kept is not known by the older frame that continues it",
+            "SealedDB/Cipher/Logs/LogTail.swift",
+            .statement,
+            "isFrameAtEndContinued = frame.header.salts == frameAtEnd.header.salts",
+            ""
+        ),
+        .init(
             "the frame behind one whose checksum was lost is not looked for in the file",
             "SealedDB/Cipher/Logs/LogTail.swift",
             .expression,

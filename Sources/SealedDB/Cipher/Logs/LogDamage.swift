@@ -256,8 +256,8 @@ struct LogDamage {
     /// The pages that a checkpoint has written to the file from frames whose headers were lost. SQLite would put older ones in their
     /// place, or leave the rest of their transaction out. Nothing tells their numbers, so that they are looked for among all pages.
     ///
-    /// A frame at the end of the log whose header is of another log may be one that this has left. It begins as that log's frame does,
-    /// if a block of that stands before one of this log: such a page is looked for among those in whose place SQLite would put older ones.
+    /// Where a frame of this log should end it, the disk may have kept a block of an older log's frame: its header, and the beginning of
+    /// its page. The rest of the page is then of this log, and is looked for among the pages that SQLite would replace by older ones.
     /// - Returns: where their frames stand in the log, by the numbers of the pages.
     private func lostFramesInFile(
         _ tail: LogTail,

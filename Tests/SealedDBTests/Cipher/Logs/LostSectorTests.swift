@@ -127,12 +127,12 @@ struct LostSectorTests {
 
     // MARK: Sectors that the disk has not written
 
-    /// The older log has a frame for each row, the newer one those of rows 1 and 2 and of `row`, whose header and the beginning of
-    /// whose page are those of the older log, and that of row 3.
-    private func keepingASector(ofRow row: Int, size: Int, isLast: Bool) throws -> [UInt8] {
+    /// The older log has a frame for each row. The newer one has those of row 1, of `second` and of `row`, and unless that is the last,
+    /// of row 3. The disk has kept the header and the beginning of the page that the older log has in the place of the one of `row`.
+    private func keepingASector(ofRow row: Int, behind second: Int = 2, size: Int, isLast: Bool) throws -> [UInt8] {
         for row in (1...8).reversed() { try rounds.update(row...row, to: row) }
         try rounds.checkpoint()
-        for row in 1...2 { try rounds.update(row...row, to: 100 + row) }
+        for row in [1, second] { try rounds.update(row...row, to: 100 + row) }
         let older = try rounds.log
         try rounds.update(row...row, to: 200 + row)
         if !isLast { try rounds.update(3...3, to: 303) }
@@ -154,6 +154,17 @@ struct LostSectorTests {
         var values = [101, 102, isLast ? 3 : 303, 4, 5, 6, 7, 8]
         values[row - 1] = 200 + row
         #expect(try rounds.recovered(isComplete: false) == values)
+    }
+
+    /// The older log had row 6 there, which has changed since, so that only the next frame of that log tells whose header it is.
+    @Test func aHeaderOfAnOlderLogWhosePageHasChanged() throws {
+        let log = try keepingASector(ofRow: 1, behind: 6, size: 512, isLast: true)
+        try rounds.checkpoint()
+        try rounds.put(rounds.file, log)
+
+        #expect(throws: DatabaseError.self) { try LogDamage.requireNone(ofStore: rounds.path) }
+        try expectNobodyOpens(rounds.path)
+        #expect(try rounds.recovered(isComplete: false) == [201, 2, 3, 4, 5, 106, 7, 8])
     }
 
     /// Nothing tells whether what it belonged to was committed, and a recovery says so.
