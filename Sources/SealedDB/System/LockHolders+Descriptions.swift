@@ -13,17 +13,22 @@ extension LockHolders {
     ///
     /// A child of this process has copies of its descriptors, with their locks, until it calls exec. So only processes
     /// that keep the store open for a while count.
-    static func requireNoOthers(of store: String) throws(DatabaseError) {
+    /// - Parameter table: the kernel's table of locks at the moment of the call. It also tells of processes that this user may
+    ///   not examine.
+    static func requireNoOthers(
+        of store: String,
+        table: () -> LockTable? = { LockTable() }
+    ) throws(DatabaseError) {
         var lasting: Set<Int32>?
         for attempt in 0..<20 {
             if attempt > 0 { pause() }
             let others = try Set(processes(withLocksOn: UsageLock.path(ofStore: store)) + FileUsers.others(store))
+                .union(processes(inTheWayOf: store, isForAlone: true, table))
                 .subtracting([getpid()])
             lasting = lasting.map { $0.intersection(others) } ?? others
-            if lasting == [] { break }
+            if lasting == [] { return }
         }
-        let names = Set((lasting ?? []).map(describe) + of(store, isForAlone: true)).sorted()
-        guard names.isEmpty else { throw .storeInUse(store, by: names) }
+        throw .storeInUse(store, by: (lasting ?? []).sorted().map(describe))
     }
 
     static func pause() {
@@ -34,9 +39,11 @@ extension LockHolders {
 
     private static func processes(withLocksOn path: String) -> [Int32] {
         // Without a lock file, nobody has a lock on it.
-        guard let status = try? FileSystem.status(path) else { return [] }
-        let processes = descriptors(of: [status]).filter { !locks(of: $0).isEmpty }.map(\.process)
-        return Set(processes).sorted()
+        byInodes({ [path].compactMap { try? FileSystem.status($0) } }) { files in
+            guard !files.isEmpty else { return [] }
+            let processes = descriptors(of: files).filter { !locks(of: $0).isEmpty }.map(\.process)
+            return Set(processes).sorted()
+        }
     }
 
     /// Returns the lines that `/proc/locks` would have for the locks that were taken through descriptors of these files.

@@ -10,18 +10,42 @@ enum LockHolders {
     /// closing. The kernel returns that table page by page, and leaves locks out if it changes in between. So if nobody is
     /// in it, each descriptor of the files is asked for its locks, which is exact, takes longer, and shows only the
     /// processes that this user may examine.
-    /// - Parameter isForAlone: whether the caller needs the file exclusively, so that readers block it too.
-    static func of(_ path: String, isForAlone: Bool = false) -> [String] {
-        // A file that does not exist has no locks, and a file that cannot be examined is left out of the message.
-        let files = [path, path + "-shm"].compactMap { try? FileSystem.status($0) }
-        let names = files.map(LockTable.name)
-        // The message also does without a table that cannot be read.
-        let table = LockTable()
-        let holders = inTheWay(names, names.flatMap { table?.lines(with: $0) ?? [] }, isForAlone: isForAlone)
-        return holders.isEmpty ? inTheWay(names, locks(ofDescriptorsOf: files), isForAlone: isForAlone) : holders
+    /// - Parameters:
+    ///   - isForAlone: whether the caller needs the file exclusively, so that readers block it too.
+    ///   - table: the kernel's table of locks at the moment of the call.
+    static func of(
+        _ path: String,
+        isForAlone: Bool = false,
+        table: () -> LockTable? = { LockTable() }
+    ) -> [String] {
+        processes(inTheWayOf: path, isForAlone: isForAlone, table).sorted().map(describe)
     }
 
-    private static func inTheWay(_ files: [String], _ table: [String], isForAlone: Bool) -> [String] {
+    static func processes(inTheWayOf path: String, isForAlone: Bool, _ table: () -> LockTable?) -> Set<Int32> {
+        // A file that does not exist has no locks, and a file that cannot be examined is left out of the message.
+        byInodes({ [path, path + "-shm"].compactMap { try? FileSystem.status($0) } }) { files in
+            let names = files.map(LockTable.name)
+            // The message also does without a table that cannot be read.
+            let table = table()
+            let holders = inTheWay(names, names.flatMap { table?.lines(with: $0) ?? [] }, isForAlone: isForAlone)
+            return holders.isEmpty ? inTheWay(names, locks(ofDescriptorsOf: files), isForAlone: isForAlone) : holders
+        }
+    }
+
+    /// Looks for users of files by their inodes. The inode of a file that is removed is soon that of another file, with other
+    /// users, so this looks again if the files have changed meanwhile.
+    static func byInodes<T, E>(_ files: () throws(E) -> [stat], _ look: ([stat]) -> T) throws(E) -> T {
+        var before = try files()
+        for _ in 0..<100 {
+            let found = look(before)
+            let after = try files()
+            if before.elementsEqual(after, by: { $0.isSameFile(as: $1) }) { return found }
+            before = after
+        }
+        return look(before)
+    }
+
+    private static func inTheWay(_ files: [String], _ table: [String], isForAlone: Bool) -> Set<Int32> {
         var writers: [Int32] = []
         var readers: [Int32] = []
         for line in table {
@@ -38,17 +62,20 @@ enum LockHolders {
         }
         // This process itself may hold read locks while it asks.
         let inTheWay = writers.isEmpty || isForAlone ? (writers + readers).filter { $0 != getpid() } : writers
-        return Set(inTheWay).sorted().map(describe)
+        return Set(inTheWay)
     }
 
     /// Whether anybody has a lock on the file, as far as this process may see. True if this cannot be determined.
     /// - Parameter table: the kernel's table of locks at the moment of the call.
     static func hasLocks(on path: String, table: () -> LockTable? = { LockTable() }) -> Bool {
         do throws(DatabaseError) {
-            guard let file = try FileSystem.statusIfPresent(path) else { return false }
-            guard let table = table() else { return true }
-            // The table may lack a lock.
-            return !table.processes(withLocksOn: file).isEmpty || !locks(ofDescriptorsOf: [file]).isEmpty
+            return try byInodes({ () throws(DatabaseError) in try FileSystem.statusIfPresent(path).map { [$0] } ?? [] })
+            {
+                guard let file = $0.first else { return false }
+                guard let table = table() else { return true }
+                // The table may lack a lock.
+                return !table.processes(withLocksOn: file).isEmpty || !locks(ofDescriptorsOf: [file]).isEmpty
+            }
         } catch {
             return true
         }

@@ -137,6 +137,55 @@ struct ProcessQuestionTests {
         #expect(fcntl(descriptor, F_SETLK, &lock) == 0)
     }
 
+    /// Whoever uses a log last removes its index, and the inode is soon that of another store's file. Its user is in nobody's way.
+    @Test func anInodeThatAnotherFileGot() throws {
+        let index = directory.file("db-shm")
+        func table(at look: Int) throws -> LockTable? {
+            guard look == 1 else { return LockTable(lines: []) }
+            let file = try FileSystem.status(index)
+            try FileManager.default.removeItem(atPath: index)
+            return LockTable(lines: [line(of: 1, "READ", file, 123)])
+        }
+        for isForAlone in [true, false] {
+            try directory.write("db-shm", [1])
+            var looks = 0
+            let holders = LockHolders.of(store, isForAlone: isForAlone) {
+                looks += 1
+                return try? table(at: looks)
+            }
+            #expect(holders == [])
+            #expect(looks == 2)
+        }
+        try directory.write("db-shm", [1])
+        var looks = 0
+        let hasLocks = LockHolders.hasLocks(on: index) {
+            looks += 1
+            return try? table(at: looks)
+        }
+        #expect(!hasLocks)
+    }
+
+    /// Who has left meanwhile is not in the way, and who stays is named, also if this user may not look into that process.
+    @Test func aLockForAMoment() throws {
+        let table = LockTable(lines: [line(of: 1, "WRITE", try FileSystem.status(store), 0x4000_0000)])
+        var looks = 0
+        try LockHolders.requireNoOthers(of: store) {
+            looks += 1
+            return looks == 1 ? table : LockTable(lines: [])
+        }
+        #expect(looks == 2)
+        // No pause lasts then.
+        let watch = CallWatch(nil, failing: 0...Int.max)
+        let error = #expect(throws: DatabaseError.self) { try LockHolders.requireNoOthers(of: store) { table } }
+        watch.end()
+        #expect(error?.reason == .busy)
+        #expect(error?.message.contains("is open in process 1") == true, "\(error as Any)")
+    }
+
+    private func line(of process: Int32, _ kind: String, _ file: stat, _ place: Int) -> String {
+        "1: POSIX  ADVISORY  \(kind) \(process) \(LockTable.name(of: file)) \(place) \(place)"
+    }
+
     /// The number of a process may be that of a byte.
     @Test func aByteIsNoProcess() throws {
         let descriptor = open(store, O_RDWR | O_CLOEXEC)

@@ -143,6 +143,20 @@ extension NamedMutant {
             "!table.processes(withLocksOn: file).isEmpty"
         ),
         .init(
+            "who uses the file that got the inode of a removed index is in the way of a rotation",
+            "SealedDB/System/LockHolders.swift",
+            .expression,
+            "before.elementsEqual(after, by: { $0.isSameFile(as: $1) })",
+            "true"
+        ),
+        .init(
+            "a process that had locked the store for a moment is in the way of a rotation",
+            "SealedDB/System/LockHolders+Descriptions.swift",
+            .expression,
+            "lasting.map { $0.intersection(others) } ?? others",
+            "lasting ?? others"
+        ),
+        .init(
             "who copies a log counts as one who uses it",
             "SealedDB/System/FileUsers.swift",
             .expression,
