@@ -30,6 +30,7 @@ enum Compare {
     private static func run(_ options: Options) throws {
         let start = Date()
         try FileManager.default.createDirectory(atPath: options.directory, withIntermediateDirectories: true)
+        try claim(options.directory)
         var machine = Machine(storesIn: options.directory, swift: swiftVersion)
         let packageFile = "\(options.directory)/packages.tsv"
         let packageIndex = try PackageList.write(to: packageFile, limit: options.packageLimit)
@@ -65,6 +66,16 @@ enum Compare {
         print(TextReport(report: report).terminal)
         try write(report, options)
         try handleAllocations(report, options)
+    }
+
+    /// Keeps a second comparison, which would remove the stores of this one, out of the directory until this process ends.
+    private static func claim(_ directory: String) throws {
+        let descriptor = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+        guard descriptor < 0 || flock(descriptor, LOCK_EX | LOCK_NB) != 0 else { return }
+        guard descriptor >= 0, errno == EWOULDBLOCK else {
+            throw UsageError("Cannot lock \(directory): \(String(cString: strerror(errno))).")
+        }
+        throw UsageError("Another comparison has its stores in \(directory). Wait for its end, or name a --directory.")
     }
 
     private static func write(_ report: Report, _ options: Options) throws {
