@@ -78,6 +78,13 @@ struct ExecTests {
             INSERT INTO t VALUES (9) RETURNING a; RELEASE SAVEPOINT a
             """, ["9", "3"], "9"
         ),
+        // One that began within another is gone when that one is gone back to, and the outer one of its name counts again.
+        (
+            """
+            SAVEPOINT a; INSERT INTO t VALUES (1) RETURNING a; SAVEPOINT b; SAVEPOINT a; ROLLBACK TO b; ROLLBACK TO a;
+            INSERT INTO t VALUES (2) RETURNING a; RELEASE a
+            """, ["2", "2"], "2"
+        ),
         // Of two with the same name, the inner one is released, and the outer one undoes all.
         (
             """

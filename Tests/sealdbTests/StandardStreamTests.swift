@@ -67,6 +67,30 @@ struct StandardStreamTests {
         #expect(try shell("sealdb \(command) >/dev/full").status == 74)
     }
 
+    /// What was done stays done, and that nobody could be told is an error.
+    @Test func changesThatCannotBeReported() throws {
+        try sandbox.write("rows.csv", "a\n1\n")
+        for (command, file) in [
+            ("keygen other", "other"), ("keyring create ring a", "ring"), ("create fresh --key-file other", "fresh"),
+            ("exec fresh 'CREATE TABLE t (a)' --key-file other", "fresh"),
+            ("import fresh t rows.csv --append --key-file other", "fresh"),
+            ("backup fresh copy --key-file other", "copy"),
+            ("restore copy restored --key-file other", "restored"),
+            ("rotate restored --key-file other --new-key-file key", "key"),
+            ("decrypt restored plain --allow-plaintext --key-file key", "plain"),
+            ("encrypt plain sealed --key-file key", "sealed"),
+        ] {
+            let outcome = try shell("sealdb \(command) >/dev/full")
+            #expect(outcome.status == 74, "\(command): \(outcome.error)")
+            #expect(outcome.error.contains("What the command has stored stays stored."), "\(command): \(outcome.error)")
+            #expect(sandbox.exists(file), "\(command)")
+        }
+        let rows = try sandbox.run([
+            Tool.sealdb, "query", "sealed", "SELECT a FROM t", "--key-file", "key", "--format", "csv",
+        ])
+        #expect(rows.output == "a\n1\n", "\(rows)")
+    }
+
     /// Of a batch, this is told once, and not for each store.
     @Test func resultsOfABatchThatCannotBeWritten() throws {
         let outcome = try shell("cp db other; sealdb verify db other --key-file key >/dev/full")

@@ -29,6 +29,38 @@ struct EngineChecksTests {
         #expect(names == ["codec", "version", "object", "cipher_version"])
     }
 
+    /// `doctor` prints them.
+    @Test func whatWasFoundIsTold() {
+        func details(_ facts: EngineFacts, _ version: String?) -> [String] {
+            facts.checks { version }.map(\.detail)
+        }
+        #expect(
+            details(facts(), "4.6.1 community") == [
+                "HAS_CODEC is compiled in",
+                "SQLite 3.46.1, 2024-08-13 c9c2ab54ba1f5f46360f1b4f35d849cd3f080e6fc2b6c60e91b16c63f69aa1",
+                EngineChecksTests.library, "4.6.1 community",
+            ]
+        )
+        #expect(
+            details(facts(), "4.4.3 community")[3] == "SQLCipher 4.4.3 community is loaded, and 4.5 or later is needed"
+        )
+        #expect(details(facts(), nil)[3] == "PRAGMA cipher_version has no answer")
+        let wrong = facts {
+            ($0.hasCodec, $0.versionNumber) = (false, 3_037_002)
+            $0.objects[1].path = "/usr/lib/libsqlite3.so.0"
+            $0.objects[2].path = nil
+        }
+        #expect(
+            details(wrong, "4.6.1 community") == [
+                "the loaded SQLite has no codec (HAS_CODEC)",
+                "SQLite 3.37.2 is loaded, and this build needs 3.38.0 or later",
+                "not one library: open from \(EngineChecksTests.library), prepare from /usr/lib/libsqlite3.so.0, "
+                    + "step from an unknown object, key from \(EngineChecksTests.library)",
+                "not asked",
+            ]
+        )
+    }
+
     @Test(arguments: [3_038_000, 3_046_001, 3_046_002, 3_053_004, 4_000_000] as [Int32])
     func anUpdatePasses(_ version: Int32) {
         #expect(failures(facts { ($0.versionNumber, $0.sourceID) = (version, "another source id") }).isEmpty)

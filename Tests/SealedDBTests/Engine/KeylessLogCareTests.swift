@@ -91,6 +91,31 @@ struct KeylessLogCareTests {
         failing.end()
     }
 
+    /// Without a header SQLite opens none, and what failed is the reason.
+    @Test func aLogThatCannotBeBegun() throws {
+        try #require(Database.testing(path).close())
+        let header = try header()
+        func begin() throws {
+            let log = try KeylessLog(path: path, pageSize: 4096, busyTimeout: 0, newHeader: header, lock: nil)
+            log.close()
+        }
+        let all = CallWatch(directory.path)
+        try begin()
+        let calls = all.endWithAll()
+        // SQLite opens it after that.
+        let last = try #require(calls.firstIndex(of: "pwrite db-wal"), "\(calls)")
+        let steps = calls[...last].indices.filter { ["pwrite db-wal", "open db-wal"].contains(calls[$0]) }
+        for step in steps {
+            unlink(directory.file("db-wal"))
+            unlink(directory.file("db-shm"))
+            let failing = CallWatch(directory.path, failing: step...step, code: ENOSPC)
+            let error = #expect(throws: DatabaseError.self, "\(calls[step])") { try begin() }
+            #expect(failing.end(describing: step) == calls[step])
+            #expect(error?.message.contains("No space left") == true, "\(calls[step]): \(error as Any)")
+        }
+        #expect(try Database.testing(path).integers("SELECT count(*) FROM t") == [30])
+    }
+
     /// More than SQLite reads at once.
     @Test func whatTheFileHasIsRead() throws {
         try #require(Database.testing(path).close())

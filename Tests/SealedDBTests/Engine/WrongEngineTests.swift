@@ -78,6 +78,16 @@ struct WrongEngineTests {
         #expect(directory.names == ["plain", "sealed"])
     }
 
+    @Test func whatOnlySQLCipherHasIsRefused() throws {
+        let database = Database(path: directory.file("plain"))
+        database.open()
+        let error = #expect(throws: DatabaseError.self) { try database.addRandom(Data([1, 2, 3])) }
+        #expect([.wrongEngine, .unsupported].contains(error?.reason), "\(error as Any)")
+        #expect(!database.applyLicense("a license"))
+        let reason = (database.lastError() as? DatabaseError)?.reason
+        #expect([.wrongEngine, .unsupported].contains(reason), "\(database.lastError())")
+    }
+
     @Test func setKeyCloses() throws {
         let database = Database(path: directory.file("plain"))
         database.open()

@@ -97,6 +97,17 @@ struct FileUsersTests {
         }
     }
 
+    /// In a container, processes outside of it are not seen; so also where it cannot be told whether this is one.
+    @Test func whoIsOutsideOfAContainerIsNotSeen() throws {
+        let watch = CallWatch("/proc/self/ns/pid", failing: 0...1000, code: EACCES)
+        let error = #expect(throws: DatabaseError.self) { try requireNobodyElse() }
+        let calls = watch.endWithAll()
+        #expect(!calls.isEmpty)
+        let message = try #require(error?.message)
+        // If there are many that are not seen, not all are named.
+        #expect(message.contains("processes outside of this container") || message.contains(" more"), "\(message)")
+    }
+
     /// The kernel knows of users whom no process shows: here of a mapping that has outlived its descriptor.
     @Test func whoCannotBeFoundCounts() throws {
         let descriptor = open(store, O_RDWR | O_CLOEXEC)

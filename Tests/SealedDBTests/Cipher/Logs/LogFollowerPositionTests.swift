@@ -15,21 +15,22 @@ struct LogFollowerPositionTests {
         try directory.write("db-wal", [])
     }
 
-    /// A log of which each frame is a transaction, and its checksum after each of them.
+    /// A log of which each frame is a transaction, but for some, and its checksum after each of them.
     private struct Log {
         var bytes: [UInt8]
         let salts: [UInt8]
         var sums: [[UInt8]] = []
         private var sum = LogChecksum(isBigEndian: false)
 
-        init(salt: UInt8, pages: [UInt8]) {
+        /// - Parameter open: those of the frames behind which their transaction goes on.
+        init(salt: UInt8, pages: [UInt8], open: Set<Int> = []) {
             salts = [UInt8](repeating: salt, count: 8)
             bytes = [0x37, 0x7f, 0x06, 0x82, 0, 0x2d, 0xe2, 0x18, 0, 0, 2, 0, 0, 0, 0, 0] + salts
             sum.add(bytes[...])
             bytes += sum.bytes
             sums = [sum.bytes]
-            for page in pages {
-                let header: [UInt8] = [0, 0, 0, page, 0, 0, 0, 9]
+            for (number, page) in pages.enumerated() {
+                let header: [UInt8] = [0, 0, 0, page, 0, 0, 0, open.contains(number) ? 0 : 9]
                 let contents = [UInt8](repeating: page, count: LogFollowerPositionTests.size)
                 sum.add(header[...])
                 sum.add(contents[...])
@@ -73,6 +74,18 @@ struct LogFollowerPositionTests {
         #expect(try follower.move(to: log.position(4, change: 10)) == nil)
         // Fewer frames than before.
         #expect(try follower.move(to: log.position(3, change: 10)) == nil)
+    }
+
+    /// Two transactions of which the log has one: the last frame of the other was written anew.
+    @Test func fewerTransactionsThanChanges() throws {
+        let log = Log(salt: 1, pages: [2, 3, 3, 5], open: [2])
+        try write(log)
+        var follower = follower()
+        #expect(try follower.move(to: log.position(2, change: 7)) == nil)
+        #expect(try follower.move(to: log.position(4, change: 9)) == nil)
+        var other = self.follower()
+        #expect(try other.move(to: log.position(2, change: 7)) == nil)
+        #expect(try other.move(to: log.position(4, change: 8)) == [3, 5])
     }
 
     /// When a log begins anew, the former one is in the file. How far is known only if it was at the last look.

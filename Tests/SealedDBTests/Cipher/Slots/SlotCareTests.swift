@@ -131,6 +131,32 @@ struct SlotCareTests {
 
     // MARK: What the store has under the name of what it remembers
 
+    /// What a store without slots keeps under that name is not emptied for new ones, and no trigger of it runs.
+    @Test func aTriggerOfSomebodyWhoHasNoSlots() throws {
+        let path = store.directory.file("other.db")
+        let database = try Database.testing(path)
+        try database.fill(rows: 20)
+        let connection = try #require(database.connection)
+        // Without slots the name is free, but not for SQL that the library guards.
+        try connection.unguarded { () throws(DatabaseError) in
+            for sql in [
+                Connection.schemaOfMemory, "INSERT INTO sealdb_slots VALUES ('0a', 7)",
+                "CREATE TRIGGER x AFTER DELETE ON sealdb_slots BEGIN DELETE FROM t; END",
+            ] {
+                try connection.run(sql)
+            }
+        }
+        database.close()
+        let error = #expect(throws: DatabaseError.self) {
+            try KeySlots(path: path, key: .testing(1)).initialize([.init(.key(.testing(2)), label: "ops")])
+        }
+        #expect(error?.reason == .alreadyExists, "\(error as Any)")
+        let opened = try Database.testing(path)
+        #expect(try opened.integers("SELECT count(*) FROM t") == [20])
+        #expect(try opened.integers("SELECT generation FROM sealdb_slots") == [7])
+        #expect(store.directory.names.filter { $0.hasPrefix("other.db.") } == [])
+    }
+
     /// A trigger would run when the store remembers, so nothing is written.
     @Test func aTriggerOfSomebody() throws {
         let text = try store.slots().export()
