@@ -232,5 +232,33 @@ extension Explained {
             "ContentDigest.of(copy)",
             "the reads of the backup and of the serialization are watched, each by itself"
         ),
+        .init(
+            "SealedDB/Cipher/Logs/LogChain.swift",
+            "forEachFrame",
+            .partDropped,
+            "offset == LogHeader.size",
+            "from a later frame a header can be computed by chance alone: 32 bits have to be the size of a page"
+        ),
+        .init(
+            "SealedDB/Cipher/Recovery/Salvage.swift",
+            "passIndexes",
+            .alwaysTrue,
+            "index.root > 0",
+            "the pages of tables have been visited before, and there is no page 0"
+        ),
+        .init(
+            "SealedDB/Cipher/Recovery/SalvagedChain.swift",
+            "read",
+            .assignmentDropped,
+            "sum = nil",
+            "a checksum covers the salts, and no frame of this log continues that of an older one: it was just asked"
+        ),
+        .init(
+            "SealedDB/Database/Files/Database+Cipher.swift",
+            "addRandom",
+            .callDropped,
+            "try Engine.requireCodec()",
+            "the library of these tests has the codec; what another one answers is tested with libsqlite3 in front"
+        ),
     ]
 }

@@ -232,5 +232,33 @@ extension Explained {
             "flags & SQLITE_OPEN_READONLY != 0",
             "only commands set looksIfUnreadable, and only for connections that are read-only (package setting)"
         ),
+        .init(
+            "SealedDB/Keys/KeyCommand.swift",
+            "read",
+            .bounds,
+            "ready < 0",
+            "where nothing is ready, the line before has gone on"
+        ),
+        .init(
+            "SealedDB/Cipher/Copying/RowCopy.swift",
+            "prepareTarget",
+            .errorSwallowed,
+            "PRAGMA foreign_keys = OFF",
+            "it sets a flag of the connection, and has nothing that could fail"
+        ),
+        .init(
+            "SealedDB/Cipher/Copying/TableLayout.swift",
+            "close",
+            .earlyReturn,
+            "for part in parts { part.close() }",
+            "statements end themselves when nobody has them any more"
+        ),
+        .init(
+            "sealdb/Batch/BatchProgress.swift",
+            "redraw",
+            .bounds,
+            "now - last < .milliseconds(100)",
+            "a display that is drawn after exactly 100 ms or a nanosecond later"
+        ),
     ]
 }

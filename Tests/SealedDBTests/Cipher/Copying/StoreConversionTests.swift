@@ -77,6 +77,28 @@ struct StoreConversionTests {
         #expect(directory.namesOfFiles == ["again", "db", "plain"])
     }
 
+    /// Rows that are older than a CHECK constraint are no damage, and are copied.
+    @Test(arguments: FixtureFormat.all)
+    func rowsThatViolateAConstraint(format: FixtureFormat) throws {
+        let plain = try open("plain", key: nil)
+        #expect(
+            plain.executeStatements(
+                "CREATE TABLE c (a CHECK (a > 0)); PRAGMA ignore_check_constraints = ON; INSERT INTO c VALUES (-7)"
+            )
+        )
+        plain.close()
+        let (key, path) = (try Key.testing(1), directory.file("db"))
+        let settings = format.settings
+        try StoreEncryption(plaintextPath: directory.file("plain"), path: path, key: key, cipherSettings: settings)
+            .run()
+        #expect(try open("db", key: key, settings).integers("SELECT a FROM c") == [-7])
+        try StoreDecryption(path: path, key: key, cipherSettings: settings, plaintextPath: directory.file("again")).run()
+        #expect(try open("again", key: nil).integers("SELECT a FROM c") == [-7])
+        guard !["SQLCipher 4", "few rounds"].contains(format.testDescription) else { return }
+        try StoreMigration(path: path, key: key, allowsUnauthenticated: !format.isAuthenticated).run()
+        #expect(try open("db", key: key).integers("SELECT a FROM c") == [-7])
+    }
+
     @Test(arguments: [("UTF-16le", 0), ("UTF-16be", 1), ("UTF-8", 2)])
     func encodingAndAutoVacuum(encoding: String, autoVacuum: Int) throws {
         let contents = try makePlain(encoding: encoding, autoVacuum: autoVacuum)
