@@ -124,10 +124,10 @@ extension Database {
                 context: "The store is damaged, and the statement did nothing. `sealdb verify` lists the pages"
             )
         }
+        guard error.code == SQLITE_NOTADB, error.reason == .sqlite, let connection else { return error }
+        if fittingKey != nil, connection.hasRefusedFirstPage { return error.ofChangedFirstPage }
         // If not even the header can be read, the present error is kept.
-        guard error.code == SQLITE_NOTADB, error.reason == .sqlite, configuration.keyOrigin == nil, let connection,
-            let header = try? connection.mainFileHeader()
-        else { return error }
+        guard configuration.keyOrigin == nil, let header = try? connection.mainFileHeader() else { return error }
         return StoreHeader.diagnoseWithoutKey(error, header: header)
     }
 
@@ -138,6 +138,21 @@ extension Database {
 }
 
 extension DatabaseError {
+    /// What SQLite calls no database, after the key has opened it.
+    fileprivate var ofChangedFirstPage: DatabaseError {
+        DatabaseError(
+            extendedCode: extendedCode,
+            reason: .damaged,
+            message: """
+                The first page is not as it was written, or is that of another key, which somebody has given the store in place \
+                since it was opened here. Nothing that was read is given out, and the statement did nothing. Look at the store \
+                with `sealdb verify`. If it is damaged, restore a backup; if it has another key, open it anew with that one.
+                """,
+            sql: sql,
+            offset: offset
+        )
+    }
+
     /// The same error, thrown by a block that did not notice it.
     fileprivate var ignored: DatabaseError {
         adding(

@@ -29,6 +29,41 @@ struct DamagedPageTests {
         #expect(error?.message.contains("sealdb verify") == false, "\(error as Any)")
     }
 
+    /// SQLite calls that no database. Whoever has opened it with its key is told what it is, and nothing is written over it.
+    @Test(arguments: [true, false]) func aFirstPageThatChangesMeanwhile(isGivenAnotherKey: Bool) throws {
+        let database = try open()
+        try database.fill(rows: 20)
+        let other = try open()
+        // So that the first one reads the first page anew.
+        try other.fill(rows: 1)
+        other.close()
+        if isGivenAnotherKey {
+            let (old, new) = (String(repeating: "01", count: 32), String(repeating: "02", count: 32))
+            let sql = "PRAGMA key = \"x'\(old)'\"; PRAGMA rekey = \"x'\(new)'\";"
+            _ = try StockShell.run(directory.file("db"), sql)
+        } else {
+            let byte = try directory.bytes("db")[300]
+            let file = try FileHandle(forUpdating: URL(fileURLWithPath: directory.file("db")))
+            try file.seek(toOffset: 300)
+            try file.write(contentsOf: Data([byte ^ 1]))
+            try file.close()
+        }
+        let bytes = try directory.bytes("db")
+        for sql in ["SELECT count(*) FROM t", "INSERT INTO t (body) VALUES ('x')", "PRAGMA user_version = 7"] {
+            let error = #expect(throws: DatabaseError.self) { try database.executeQuery(SQL(raw: sql)).all(Int?.self) }
+            #expect(error?.reason == .damaged && error?.code == SQLITE_NOTADB, "\(sql): \(error as Any)")
+            #expect(error?.message.contains("`sealdb verify`") == true && error?.sql == sql, "\(sql): \(error as Any)")
+        }
+        database.close()
+        #expect(try directory.bytes("db") == bytes)
+        guard isGivenAnotherKey else { return }
+        var configuration = Configuration(key: try .testing(2))
+        configuration.createsFile = false
+        let opened = Database(path: directory.file("db"), configuration: configuration)
+        try opened.openVerified()
+        #expect(try opened.integers("SELECT count(*) FROM t") == [21])
+    }
+
     enum Damage: CaseIterable, Sendable {
         case changed, zeroed
 

@@ -45,6 +45,8 @@ final class Connection {
     var hooks: Hooks?
     /// The failed page that the last call read, until its result code arrives.
     var readFailure: PageWatch.Failure?
+    /// Whether a first page was read whose code is wrong: one that is damaged, or of another key.
+    var hasRefusedFirstPage = false
     /// Whether SQLite has reported that this connection, or its file, is unusable; see ``noteUnfitness(_:)``.
     var isUnfit = false
     /// Whether ``hooks`` observe changes.

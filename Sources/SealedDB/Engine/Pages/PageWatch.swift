@@ -249,6 +249,7 @@ extension Connection {
     @inline(never)
     private func readFailed(_ code: Int32) -> Int32 {
         let failure = PageWatch.Failure.last
+        if failure.mayBeOfWrongKey { hasRefusedFirstPage = true }
         if PageWatch.failuresStick, !failure.mayBeOfWrongKey {
             // What SQLite says of zeros does not count.
             readFailure = failure
