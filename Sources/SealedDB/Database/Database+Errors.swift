@@ -125,7 +125,11 @@ extension Database {
             )
         }
         guard error.code == SQLITE_NOTADB, error.reason == .sqlite, let connection else { return error }
-        if fittingKey != nil, connection.hasRefusedFirstPage { return error.ofChangedFirstPage }
+        if fittingKey != nil, connection.hasRefusedFirstPage {
+            guard error.isOfAttaching else { return error.ofChangedFirstPage }
+            // That is another store's, which is not attached.
+            connection.hasRefusedFirstPage = false
+        }
         // If not even the header can be read, the present error is kept.
         guard configuration.keyOrigin == nil, let header = try? connection.mainFileHeader() else { return error }
         return StoreHeader.diagnoseWithoutKey(error, header: header)
@@ -144,13 +148,20 @@ extension DatabaseError {
             extendedCode: extendedCode,
             reason: .damaged,
             message: """
-                The first page is not as it was written, or is that of another key, which somebody has given the store in place \
-                since it was opened here. Nothing that was read is given out, and the statement did nothing. Look at the store \
-                with `sealdb verify`. If it is damaged, restore a backup; if it has another key, open it anew with that one.
+                The first page of the store, or of an attached one, is not as it was written, or is that of another key, which \
+                somebody has given it in place since it was opened here. Nothing that was read is given out, and the statement \
+                did nothing. Look at it with `sealdb verify`. If it is damaged, restore a backup; if it has another key, open \
+                it anew with that one.
                 """,
             sql: sql,
             offset: offset
         )
+    }
+
+    /// Whether its statement attaches a file.
+    fileprivate var isOfAttaching: Bool {
+        guard var sql else { return false }
+        return sql.withUTF8 { SQLStatementText($0).attachesFile }
     }
 
     /// The same error, thrown by a block that did not notice it.

@@ -64,6 +64,19 @@ struct DamagedPageTests {
         #expect(try opened.integers("SELECT count(*) FROM t") == [21])
     }
 
+    /// A store of another key that SQL attaches is not the one that is open.
+    @Test func aFirstPageOfAStoreThatIsNotAttached() throws {
+        try Database.testing(directory.file("other"), key: 2).fill(rows: 1)
+        let database = try open()
+        try database.fill(rows: 20)
+        for _ in 0..<2 {
+            let attach = "ATTACH '\(directory.file("other"))' AS other"
+            let error = #expect(throws: DatabaseError.self) { try database.run(attach) }
+            #expect(error?.code == SQLITE_NOTADB && error?.reason == .sqlite, "\(error as Any)")
+            #expect(try database.integers("SELECT count(*) FROM t") == [20])
+        }
+    }
+
     enum Damage: CaseIterable, Sendable {
         case changed, zeroed
 

@@ -92,7 +92,8 @@ struct StoreConversionTests {
         try StoreEncryption(plaintextPath: directory.file("plain"), path: path, key: key, cipherSettings: settings)
             .run()
         #expect(try open("db", key: key, settings).integers("SELECT a FROM c") == [-7])
-        try StoreDecryption(path: path, key: key, cipherSettings: settings, plaintextPath: directory.file("again")).run()
+        try StoreDecryption(path: path, key: key, cipherSettings: settings, plaintextPath: directory.file("again"))
+            .run()
         #expect(try open("again", key: nil).integers("SELECT a FROM c") == [-7])
         guard !["SQLCipher 4", "few rounds"].contains(format.testDescription) else { return }
         try StoreMigration(path: path, key: key, allowsUnauthenticated: !format.isAuthenticated).run()
