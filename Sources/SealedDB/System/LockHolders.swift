@@ -21,6 +21,7 @@ enum LockHolders {
         processes(inTheWayOf: path, isForAlone: isForAlone, table).sorted().map(describe)
     }
 
+    /// The processes of ``of(_:isForAlone:table:)``.
     static func processes(inTheWayOf path: String, isForAlone: Bool, _ table: () -> LockTable?) -> Set<Int32> {
         // A file that does not exist has no locks, and a file that cannot be examined is left out of the message.
         byInodes({ [path, path + "-shm"].compactMap { try? FileSystem.status($0) } }) { files in
