@@ -200,6 +200,22 @@ struct KeptSettingsTests {
         #expect(directory.namesOfFiles.filter { !$0.hasPrefix("db") } == [])
     }
 
+    /// Who closes it, gets a new connection.
+    @Test(arguments: [false, true]) func onlyUntilItIsClosed(_ isClosed: Bool) throws {
+        let database = try Database.testing(directory.file("own"), key: 1)
+        try set(database)
+        try database.closeForReopening()
+        #expect(database.isToBeKept)
+        if isClosed { #expect(database.close() && !database.isToBeKept) }
+        try database.reopen()
+        if isClosed {
+            #expect(try database.value("PRAGMA recursive_triggers") == 0)
+        } else {
+            try expectSet(database)
+        }
+        database.close()
+    }
+
     @Test func aReplacedStoreTellsWhatIsLost() throws {
         let queue = try queue()
         queue.inDatabase { db in #expect(db.executeStatements("CREATE TEMP TABLE x (a)")) }

@@ -64,6 +64,13 @@ struct DatabaseCipherTests {
         #expect(throws: DatabaseError.self) { try database.addRandom(Data([1])) }
     }
 
+    @Test(.enabled(if: isEncrypting, "needs a codec"))
+    func aLogThatCannotBeSet() throws {
+        let database = Database(path: directory.file("absent/db"))
+        #expect(!database.enableCipherLogging(.error) && database.hadError())
+        #expect(!database.disableCipherLogging())
+    }
+
     @Test(.enabled(if: !isEncrypting, "for the plain build"))
     func plainBuildHasNone() throws {
         let database = Database(path: directory.file("db"))

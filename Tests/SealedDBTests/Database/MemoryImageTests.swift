@@ -198,6 +198,17 @@ struct MemoryImageTests {
         #expect(try store.value("PRAGMA journal_mode") == .text(mode.rawValue))
     }
 
+    /// They would be looked for there.
+    @Test(.enabled(if: isEncrypting, "the plain build has no slots"))
+    func namesOfSlotFilesAreRefused() throws {
+        try memory(rows: 2).save(toFile: path)
+        for ending in [".slots", ".slots.2"] {
+            let error = #expect(throws: DatabaseError.self) { try memory(rows: 3).save(toFile: path + ending) }
+            #expect(error?.reason == .cannotCreate && error?.message.contains("Nothing was changed") == true)
+        }
+        #expect(directory.names == ["store"])
+    }
+
     /// SQLite would take them for journals of the new file.
     @Test(arguments: [Configuration.JournalMode.persist, .truncate])
     func noJournalOfTheOldFileIsLeft(_ mode: Configuration.JournalMode) throws {

@@ -105,6 +105,16 @@ struct ReplicationServiceTests {
         service.closeAll()
     }
 
+    /// A pool whose writer nobody has used yet.
+    @Test func whatALentConnectionHasCommitted() throws {
+        let pool = DatabasePool(path: path, configuration: try configuration())
+        try pool.inDatabase { db in try Self.insert(db, 3) }
+        #expect(pool.shipper?.isFollowing == true)
+        try pool.replicate()
+        #expect(try restored() == 3)
+        pool.closeAll()
+    }
+
     /// Others may wait for the block, so it ships nothing, and closes all the same.
     @Test func aPoolThatIsReleasedInABlock() throws {
         let pool = DatabasePool(path: path, configuration: try configuration())

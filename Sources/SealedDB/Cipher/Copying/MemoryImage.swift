@@ -59,7 +59,6 @@ struct MemoryImage {
                 remedy: "Save to another path, or copy the contents."
             )
         } else {
-            try StoreName.requireNoSlots(target)
             try SlotFiles(of: target).requireNone()
         }
         let old = exists ? try replaceable(target) : nil
