@@ -260,5 +260,48 @@ extension Explained {
             "try Engine.requireCodec()",
             "the library of these tests has the codec; what another one answers is tested with libsqlite3 in front"
         ),
+        .init(
+            "SealedDB/Cipher/Rotation/InPlaceRekey.swift",
+            "run",
+            .errorSwallowed,
+            "try requireNoSlots()",
+            repetition: 0,
+            "it is asked again under the lock"
+        ),
+        .init(
+            "SealedDB/Cipher/Pages/FreePages.swift",
+            "list",
+            .bounds,
+            "trunks.count + leaves.count < count",
+            "a list that is too long is refused at its end, which it has, because no page is in it twice"
+        ),
+        .init(
+            "SealedDB/Cipher/Slots/KeySlots+Reencrypting.swift",
+            "addDataKey",
+            .callDropped,
+            "connection.close()",
+            "a connection closes itself when nobody has it any more"
+        ),
+        .init(
+            "SealedDB/Cipher/Verification/StructureCheck.swift",
+            "findings",
+            .errorSwallowed,
+            "try keepPages(reader)",
+            "with the cache that SQLite takes by itself, the check takes longer"
+        ),
+        .init(
+            "SealedDB/Cipher/Copying/StoreCopy.swift",
+            "putBack",
+            .notAsked,
+            "!FileSystem.exists(target + suffix)",
+            "link() replaces nothing, and whether the names are those of the old files is asked below"
+        ),
+        .init(
+            "SealedDB/Cipher/Copying/TableLayout.swift",
+            "hasIndex",
+            .deferDropped,
+            "defer { indexes.close() }",
+            "statements end themselves when nobody has them any more"
+        ),
     ]
 }

@@ -260,5 +260,19 @@ extension Explained {
             "now - last < .milliseconds(100)",
             "a display that is drawn after exactly 100 ms or a nanosecond later"
         ),
+        .init(
+            "SealedDB/System/FileUsers.swift",
+            "look",
+            .alwaysTrue,
+            "!Search.endings.contains(errno)",
+            "whether a process has ended is asked once more by its status"
+        ),
+        .init(
+            "sealdb/Keyring/KeyringCommand.swift",
+            "run",
+            .errorSwallowed,
+            "try JSONReport.complete(",
+            "what cannot be written is told by the flush at the end, and names can always be encoded"
+        ),
     ]
 }

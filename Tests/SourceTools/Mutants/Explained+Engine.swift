@@ -563,5 +563,19 @@ extension Explained {
             "the deadline of a statement that ran within a function is only used if the same statement is "
                 + "stepped later outside of it, where it then has the limit that it should have"
         ),
+        .init(
+            "SealedDB/Engine/Pages/GuardedVFS.swift",
+            "register",
+            .assignmentDropped,
+            "vfs.xDlError =",
+            "that of the VFS that is guarded is then called as it is, and does not look at which VFS it is called for"
+        ),
+        .init(
+            "SealedDB/Concurrency/Connections/Writer.swift",
+            "commit",
+            .alwaysTrue,
+            "Instruments.isOn",
+            "a time is taken that nobody asks for"
+        ),
     ]
 }

@@ -48,6 +48,11 @@ struct SlotCopyTests {
             try Data(SlotStore().bytes()).write(to: URL(fileURLWithPath: backup + ".slots" + ending))
         }
         #expect(try #require(throws: DatabaseError.self) { try self.backUp() }.reason == .alreadyExists)
+        // Before anything is copied.
+        let refused = #expect(throws: DatabaseError.self) {
+            try StoreBackup(path: store.path, key: .testing(1), to: backup).run { _ in Issue.record("It copies.") }
+        }
+        #expect(refused?.reason == .alreadyExists)
     }
 
     @Test func whoAcceptsOlderSlotsBacksThemUp() throws {
