@@ -178,5 +178,19 @@ extension NamedMutant {
             "threads.isEmpty",
             "false"
         ),
+        .init(
+            "a first page that changed under an open connection is no database to it",
+            "SealedDB/Engine/Pages/PageWatch.swift",
+            .statement,
+            "if failure.mayBeOfWrongKey { hasRefusedFirstPage = true }",
+            ""
+        ),
+        .init(
+            "another store that is not attached is told as a change of the open one",
+            "SealedDB/Database/Database+Errors.swift",
+            .expression,
+            "error.isOfAttaching",
+            "false"
+        ),
     ]
 }

@@ -85,6 +85,14 @@ struct StructureFindingsTests {
         #expect(findings.problems.count == 1 && findings.tablesNotCompared == ["e"], "\(findings)")
     }
 
+    /// Its module is there, whatever another table lacks.
+    @Test func fullTextBesideWhatOnlyTheProgramKnows() throws {
+        let fullText = "CREATE VIRTUAL TABLE f USING fts5(body); INSERT INTO f VALUES ('word');"
+        try make(fullText + StructureFindingsTests.unknown)
+        let findings = try withCheck { try $0.findings(.deep) }
+        #expect(findings == StructureCheck.Findings(problems: [], tablesNotCompared: ["c"]))
+    }
+
     @Test func theCheckStops() throws {
         try make(
             """
