@@ -54,10 +54,14 @@ extension Key {
 extension Database {
     /// An open encrypted store; a plain one in the plain build. Its SQL may do what ``Configuration`` forbids by default:
     /// so odd stores are made.
-    static func testing(_ path: String?, key byte: UInt8 = 1, journalMode: Configuration.JournalMode? = nil) throws
-        -> Database
-    {
+    static func testing(
+        _ path: String?,
+        key byte: UInt8 = 1,
+        settings: CipherSettings = CipherSettings(),
+        journalMode: Configuration.JournalMode? = nil
+    ) throws -> Database {
         var configuration = Configuration(key: isEncrypting ? try Key.testing(byte) : nil)
+        configuration.cipherSettings = settings
         configuration.journalMode = journalMode
         configuration.isDefensive = false
         configuration.trustsSchema = true

@@ -7,11 +7,13 @@ import Testing
 final class LogRounds {
     static let frameSize = 24 + 4096
     let directory: TemporaryDirectory
+    private let settings: CipherSettings
     private let database: Database
 
-    init() throws {
+    init(_ settings: CipherSettings = CipherSettings()) throws {
+        self.settings = settings
         directory = try TemporaryDirectory()
-        database = try Database.testing(directory.file("service"), journalMode: .wal)
+        database = try Database.testing(directory.file("service"), settings: settings, journalMode: .wal)
         try database.execute(
             script: """
                 PRAGMA wal_autocheckpoint = 0; CREATE TABLE t (id INTEGER PRIMARY KEY, v, body);
@@ -75,9 +77,10 @@ final class LogRounds {
     }
 
     func recovered(isComplete: Bool) throws -> [Int?] {
-        let report = try StoreRecovery(path: path, key: .testing(1), to: directory.file("new")).run()
+        let target = directory.file("new")
+        let report = try StoreRecovery(path: path, key: .testing(1), cipherSettings: settings, to: target).run()
         #expect(report.isComplete == isComplete, "\(report.problems)")
-        let saved = try Database.testing(directory.file("new"))
+        let saved = try Database.testing(target, settings: settings)
         defer { saved.close() }
         return try saved.integers("SELECT v FROM t ORDER BY id")
     }

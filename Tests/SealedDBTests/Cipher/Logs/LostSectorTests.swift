@@ -79,6 +79,15 @@ struct LostSectorTests {
         #expect(try rounds.recovered(isComplete: false).suffix(4) == [9, 9, 0, 0])
     }
 
+    /// Without codes, SQLite's end of the log holds. What the file has is not undone, whether or not a header tells its number.
+    @Test(arguments: [0, 0xff] as [UInt8]) func aHeaderThatIsLostWithoutCodes(byte: UInt8) throws {
+        let rounds = try LogRounds(CipherSettings(usesHMAC: false))
+        for (row, value) in [(1, 1), (2, 7), (1, 2), (5, 9)] { try rounds.update(row...row, to: value) }
+        try rounds.checkpoint()
+        try rounds.put(rounds.file, losing(32 + 2 * LogRounds.frameSize, byte, of: rounds.log))
+        #expect(try rounds.recovered(isComplete: false) == [2, 7, 0, 0, 9, 0, 0, 0])
+    }
+
     /// The sector begins with the checksum of the last frame, and leaves its numbers and its salts.
     @Test(arguments: [0, 0xff] as [UInt8]) func theChecksumOfTheLastFrameWhosePageIsInTheFile(byte: UInt8) throws {
         for value in 1...63 { try rounds.update(1...1, to: value) }
