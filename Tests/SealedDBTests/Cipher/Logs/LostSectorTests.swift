@@ -134,6 +134,22 @@ struct LostSectorTests {
         #expect(try rounds.recovered(isComplete: false)[0] == 42)
     }
 
+    /// The sector ends with the numbers of a frame, and leaves its salts.
+    @Test(arguments: [0, 0xff] as [UInt8]) func theNumbersOfAFrameWhosePageIsInTheFile(byte: UInt8) throws {
+        for value in 1...40 { try rounds.update(1...1, to: value) }
+        try rounds.update(2...2, to: 7)
+        try rounds.update(1...1, to: 42)
+        let start = 32 + 41 * LogRounds.frameSize
+        let log = try rounds.log
+        try #require((start + 8).isMultiple(of: 512) && log.count == start + LogRounds.frameSize)
+        try rounds.checkpoint()
+        try rounds.put(rounds.file, losing(start, byte, of: log))
+
+        #expect(throws: DatabaseError.self) { try LogDamage.requireNone(ofStore: rounds.path) }
+        try expectNobodyOpens(rounds.path)
+        #expect(try rounds.recovered(isComplete: false) == [42, 7, 0, 0, 0, 0, 0, 0])
+    }
+
     // MARK: Sectors that the disk has not written
 
     /// The older log has a frame for each row. The newer one has those of row 1, of `second` and of `row`, and unless that is the last,
