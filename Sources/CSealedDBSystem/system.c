@@ -354,11 +354,12 @@ int sealeddb_excluding_lock(int descriptor, int *type, long long start, long lon
     return 0;
 }
 
-int sealeddb_is_only_descriptor(int descriptor) {
+// Returns 1 if the kernel grants a lease, which is then given back, 0 if others have the file open, or -1 with errno set.
+static int grants_lease(int descriptor, int type) {
     // If somebody opens the file before the lease is returned, the kernel sends this signal. By default it does
     // nothing.
     if (fcntl(descriptor, F_SETSIG, SIGURG) != 0) return -1;
-    int result = fcntl(descriptor, F_SETLEASE, F_WRLCK);
+    int result = fcntl(descriptor, F_SETLEASE, type);
     int error = errno;
     // Without a lease, there is nothing to return. F_SETSIG cannot fail when it restores the default signal.
     if (result == 0) (void)fcntl(descriptor, F_SETLEASE, F_UNLCK);
@@ -366,6 +367,13 @@ int sealeddb_is_only_descriptor(int descriptor) {
     if (result == 0) return 1;
     errno = error;
     return error == EAGAIN ? 0 : -1;
+}
+
+int sealeddb_is_only_descriptor(int descriptor) { return grants_lease(descriptor, F_WRLCK); }
+
+int sealeddb_has_writers(int descriptor) {
+    int is_granted = grants_lease(descriptor, F_RDLCK);
+    return is_granted < 0 ? -1 : !is_granted;
 }
 
 // Whether the failure of statx says only that it is not there: before Linux 4.11, or forbidden by a container's filter.

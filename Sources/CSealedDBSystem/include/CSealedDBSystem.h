@@ -98,6 +98,10 @@ int sealeddb_excluding_lock(int descriptor, int *type, long long start, long lon
 // https://man7.org/linux/man-pages/man2/fcntl.2.html
 int sealeddb_is_only_descriptor(int descriptor);
 
+// Whether somebody has the file open for writing, in any process, container or name space: only then does the kernel refuse a
+// read lease. The descriptor must be one for reading. Returns as sealeddb_is_only_descriptor does.
+int sealeddb_has_writers(int descriptor);
+
 // When the file was created, which nobody can set. `descriptor` is AT_FDCWD for a path; `path` is "" for a descriptor. A
 // symbolic link is not followed. Returns 1 if the time is known, 0 if the system does not tell it, or -1 with errno set.
 // https://man7.org/linux/man-pages/man2/statx.2.html

@@ -69,35 +69,13 @@ package enum FileUsers {
         if descriptor >= 0 { close(descriptor) }  // Nothing was written.
         // Its last user removes it.
         guard answer != 1, let file = try FileSystem.statusIfPresent(path) else { return ([], false) }
-        let own = try FileSystem.ownDescriptors(of: file, path)
-        return (Set(Search(file).users + (own.isEmpty ? [] : [getpid()])), answer == 0)
+        return (try withFile(file, path), answer == 0)
     }
 
-    /// The processes that write the journal beside a store and change another file, as far as this one may look into them.
-    ///
-    /// A child has copies of its parent's descriptors, and no locks. So one that also has the store open changes another file only if
-    /// it has a lock on one that is not where its journal is.
-    static func writersOfJournal(ofAnother path: String) throws(DatabaseError) -> Set<Int32> {
-        let journal = path + "-journal"
-        guard let file = try FileSystem.statusIfPresent(journal) else { return [] }
-        let (id, store) = (LockTable.name(of: file), LockTable.name(of: try FileSystem.status(path)))
-        return try withDescriptors(ofLog: journal).found.filter { process in
-            var locked = SQLiteLocks()
-            let files = (FileSystem.names(in: "/proc/\(process)/fd") ?? []).compactMap { number -> OpenFile? in
-                guard case .file(let file) = OpenFile.at(number, of: process) else { return nil }
-                locked.insert(file.locks)
-                return file
-            }
-            guard files.contains(where: { $0.id == id && $0.isForWriting }) else { return false }
-            guard files.contains(where: { $0.id == store && $0.isForWriting }) else { return true }
-            return files.contains { former in
-                guard locked.stores.contains(former.id), former.id != store else { return false }
-                return former.isDeleted
-                    || !files.contains { file in
-                        JournalName.suffixes.contains { file.name.isSame(as: former.name + $0) }
-                    }
-            }
-        }
+    /// The processes that have a file open, as far as this one may look into them; this one, too.
+    static func withFile(_ file: stat, _ path: String) throws(DatabaseError) -> Set<Int32> {
+        let own = try FileSystem.ownDescriptors(of: file, path)
+        return Set(Search(file).users + (own.isEmpty ? [] : [getpid()]))
     }
 
     /// Returns the processes other than this one that have the file open.
@@ -112,9 +90,6 @@ package enum FileUsers {
 
         /// The initial PID name space, whose number is a constant of the kernel.
         private static let firstNameSpace = "pid:[4026531836]"
-
-        /// The errors that say that a process has ended.
-        private static let endings = [ENOENT, ESRCH]
 
         init(_ path: String) throws(DatabaseError) { try self.init(FileSystem.status(path)) }
 
@@ -135,16 +110,16 @@ package enum FileUsers {
         }
 
         private mutating func look(into process: Int32) {
-            guard let descriptors = FileSystem.names(in: "/proc/\(process)/fd") else {
+            guard let descriptors = ProcessDescriptors(of: process) else {
                 // The process has ended, or it cannot be examined: not by this user, or for want of memory or descriptors.
-                if !Search.endings.contains(errno), !Search.isOfKernel(process) {
+                if !ProcessDescriptors.saysEnded(errno), !Search.isOfKernel(process) {
                     unseen.append(LockHolders.describe(process))
                 }
                 return
             }
-            for descriptor in descriptors {
+            for number in descriptors.numbers {
                 var found = stat()
-                if stat("/proc/\(process)/fd/\(descriptor)", &found) != 0 {
+                if stat(descriptors.link(number), &found) != 0 {
                     // For any other error, the descriptor was closed in the meantime, or is that of a server that is gone.
                     guard [EACCES, EPERM, ENOMEM].contains(errno) else { continue }
                     unseen.append(LockHolders.describe(process))
@@ -156,10 +131,13 @@ package enum FileUsers {
             }
         }
 
-        /// Whether it is a kernel thread or a process that has ended: neither has memory of its own.
+        /// Whether it is a kernel thread or a process that has ended: neither has memory of its own, nor threads.
         private static func isOfKernel(_ process: Int32) -> Bool {
-            guard let status = FileSystem.kernelText("/proc/\(process)/status") else { return endings.contains(errno) }
-            return !status.contains("\nVmSize:")
+            guard let status = FileSystem.kernelText("/proc/\(process)/status") else {
+                return ProcessDescriptors.saysEnded(errno)
+            }
+            let hasThreads = !["0", "1"].contains { status.contains("\nThreads:\t\($0)\n") }
+            return !status.contains("\nVmSize:") && !hasThreads
         }
     }
 }
@@ -167,7 +145,9 @@ package enum FileUsers {
 extension FileUsers {
     /// What a process that may use the log beside a path has to do with the file at that path.
     enum LogUse: Equatable {
-        case ofThisFile, unknown
+        case unknown
+        /// - locksIndex: whether it has a lock on the index of the log.
+        case ofThisFile(locksIndex: Bool)
         /// - former: the files that may be the one it uses the log for, as the table of locks names them; empty if it has not the
         ///   one at the path open.
         case ofAnother(former: Set<String>)
@@ -188,16 +168,21 @@ extension FileUsers {
     /// SQLite has the log of a store beside the name that the store had when the log was opened, and a lock on the store as long
     /// as it uses the log. So a locked file that now has another name than its log is looked for.
     static func logUse(of place: Place, by process: Int32, _ table: LockTable) -> LogUse {
-        // Who may not be looked at, and has a lock on the store, is taken for one who uses it with its log.
-        var unknown: LogUse { table.hasStoreLock(place.store, of: process) ? .ofThisFile : .unknown }
-        guard let numbers = FileSystem.names(in: "/proc/\(process)/fd") else {
-            return [ENOENT, ESRCH].contains(errno) ? .none : unknown
+        // Who may not be looked at, and has a lock on the store, is taken for one who uses it with its log. SQLite has that lock as
+        // long as it has one on the index.
+        let hasIndexLock = place.index.map { table.hasIndexLock($0, of: process) } ?? false
+        var unknown: LogUse {
+            if table.hasStoreLock(place.store, of: process) { return .ofThisFile(locksIndex: hasIndexLock) }
+            return hasIndexLock ? .ofAnother(former: []) : .unknown
+        }
+        guard let descriptors = ProcessDescriptors(of: process) else {
+            return ProcessDescriptors.saysEnded(errno) ? .none : unknown
         }
         var files: [OpenFile] = []
         // The table may lack a lock, and so that on the former file.
         var locked = SQLiteLocks()
-        for number in numbers {
-            switch OpenFile.at(number, of: process) {
+        for number in descriptors.numbers {
+            switch descriptors.file(number) {
             case .file(let file):
                 files.append(file)
                 locked.insert(file.locks)
@@ -205,50 +190,9 @@ extension FileUsers {
             case .unknown: return unknown
             }
         }
-        return LogUser(place: place, locked: locked, files: files).use
-    }
-
-    /// What a descriptor of another process leads to.
-    private struct OpenFile {
-        enum Found { case file(OpenFile), noFile, unknown }
-
-        let id: String
-        /// Its name now, as that process sees it, or the last one that it had.
-        let name: String
-        let isDeleted: Bool
-        let isForWriting: Bool
-        /// The locks that the process has on it, as ``LockHolders/locks(ofDescriptor:of:)`` tells them.
-        let locks: [String]
-
-        static func at(_ number: String, of process: Int32) -> Found {
-            let link = "/proc/\(process)/fd/\(number)"
-            var found = stat()
-            var own = stat()
-            var buffer = [UInt8](repeating: 0, count: Int(PATH_MAX) + 16)
-            let count = readlink(link, &buffer, buffer.count)
-            // What has no path is a pipe or the like. If this fails, it was closed meanwhile, or may not be looked at.
-            if count > 0, buffer[0] != UInt8(ascii: "/") { return .noFile }
-            guard count > 0, stat(link, &found) == 0, lstat(link, &own) == 0 else {
-                return [EACCES, EPERM, ENOMEM].contains(errno) ? .unknown : .noFile
-            }
-            guard found.st_mode & S_IFMT == S_IFREG else { return .noFile }
-            guard let locks = LockHolders.locks(ofDescriptor: number, of: process) else {
-                return [EACCES, EPERM, ENOMEM, EMFILE, ENFILE].contains(errno) ? .unknown : .noFile
-            }
-            let name = String(decoding: buffer.prefix(count), as: UTF8.self)
-            let mark = " (deleted)"
-            let isDeleted = name.ends(with: mark)
-            return .file(
-                OpenFile(
-                    id: LockTable.name(of: found),
-                    name: isDeleted ? name.withoutLast(bytes: mark.utf8.count) : name,
-                    isDeleted: isDeleted,
-                    // The link of a descriptor has the permissions of that.
-                    isForWriting: own.st_mode & S_IWUSR != 0,
-                    locks: locks
-                )
-            )
-        }
+        let use = LogUser(place: place, locked: locked, files: files).use
+        // What it has locked, it has open, somewhere.
+        return use == .none && hasIndexLock ? unknown : use
     }
 
     private struct LogUser {
@@ -274,7 +218,8 @@ extension FileUsers {
                 // In a rollback mode a store has no log. So one that has none may be a store of its own, if this one has a lock.
                 return isLost && (wasHere || indexes.contains { isNear(name, file) || isNear(name, $0) })
             }
-            return former.isEmpty ? .ofThisFile : .ofAnother(former: Set(former.map(\.id)))
+            guard former.isEmpty else { return .ofAnother(former: Set(former.map(\.id))) }
+            return .ofThisFile(locksIndex: hasIndexLock ?? false)
         }
 
         /// Whether a file is where the store is. What somebody has renamed elsewhere is of another store.

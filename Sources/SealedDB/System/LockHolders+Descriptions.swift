@@ -51,28 +51,22 @@ extension LockHolders {
         files.isEmpty ? [] : descriptors(of: files).flatMap { locks(of: $0) }
     }
 
-    private static func locks(of descriptor: (process: Int32, number: String)) -> [String] {
+    private static func locks(of descriptor: Descriptor) -> [String] {
         // The descriptor was closed, or this user may not examine it.
-        locks(ofDescriptor: descriptor.number, of: descriptor.process) ?? []
+        descriptor.all.locks(descriptor.number) ?? []
     }
 
-    /// The locks that a process has on the file of a descriptor, at one moment, as lines of ``LockTable`` with other white space.
-    /// The kernel tells them all at once. `nil`, with `errno` set, if it does not tell.
-    static func locks(ofDescriptor number: String, of process: Int32) -> [String]? {
-        guard let text = FileSystem.kernelText("/proc/\(process)/fdinfo/\(number)") else { return nil }
-        return text.split(separator: "\n").filter { $0.hasPrefix("lock:") }.map { String($0.dropFirst(5)) }
-    }
+    private typealias Descriptor = (process: Int32, all: ProcessDescriptors, number: String)
 
-    private static func descriptors(of files: [stat]) -> [(process: Int32, number: String)] {
-        names(in: "/proc").compactMap { Int32($0) }.flatMap { process in
-            names(in: "/proc/\(process)/fd").filter { number in
+    private static func descriptors(of files: [stat]) -> [Descriptor] {
+        // Without /proc, and of processes that this user may not examine, there are none.
+        (FileSystem.names(in: "/proc") ?? []).compactMap { Int32($0) }.flatMap { process -> [Descriptor] in
+            guard let all = ProcessDescriptors(of: process) else { return [] }
+            return all.numbers.filter { number in
                 // The descriptor was closed, or this user may not examine it.
-                guard let other = try? FileSystem.status("/proc/\(process)/fd/\(number)") else { return false }
+                guard let other = try? FileSystem.status(all.link(number)) else { return false }
                 return files.contains { other.isSameFile(as: $0) }
-            }.map { (process, $0) }
+            }.map { (process, all, $0) }
         }
     }
-
-    /// Returns no names if the directory cannot be read.
-    private static func names(in directory: String) -> [String] { FileSystem.names(in: directory) ?? [] }
 }

@@ -66,19 +66,27 @@ enum LockHolders {
         return Set(inTheWay)
     }
 
-    /// Whether anybody has a lock on the file, as far as this process may see. True if this cannot be determined.
-    /// - Parameter table: the kernel's table of locks at the moment of the call.
-    static func hasLocks(on path: String, table: () -> LockTable? = { LockTable() }) -> Bool {
+    /// Whether anybody has a lock on the file, as far as this process may see.
+    /// - Parameters:
+    ///   - ifUnknown: the answer if this cannot be determined, as without the kernel's table, which hides processes that this one may
+    ///     not look into.
+    ///   - table: the kernel's table of locks at the moment of the call.
+    static func hasLocks(
+        on path: String,
+        ifUnknown: Bool,
+        table: () -> LockTable? = { LockTable() }
+    ) -> Bool {
         do throws(DatabaseError) {
             return try byInodes({ () throws(DatabaseError) in try FileSystem.statusIfPresent(path).map { [$0] } ?? [] })
             {
                 guard let file = $0.first else { return false }
-                guard let table = table() else { return true }
+                let table = table()
+                if table?.processes(withLocksOn: file).isEmpty == false { return true }
                 // The table may lack a lock.
-                return !table.processes(withLocksOn: file).isEmpty || !locks(ofDescriptorsOf: [file]).isEmpty
+                return !locks(ofDescriptorsOf: [file]).isEmpty || table == nil && ifUnknown
             }
         } catch {
-            return true
+            return ifUnknown
         }
     }
 
@@ -118,7 +126,10 @@ struct SQLiteLocks {
 struct LockTable {
     private let text: String
 
-    /// - Returns: `nil` if the table cannot be read.
+    /// One that tells of no locks, as the kernel's own may: whoever reads it has to look at descriptors, too.
+    static let empty = LockTable(lines: [])
+
+    /// - Returns: `nil` if the table cannot be read. Services can be begun without it, as by systemd's `ProcSubset=pid`.
     init?() {
         guard let text = FileSystem.kernelText("/proc/locks") else { return nil }
         self.text = text
@@ -141,10 +152,30 @@ struct LockTable {
     }
 
     /// Whether a process has locked a file where SQLite locks a store.
-    func hasStoreLock(_ file: String, of process: Int32) -> Bool {
+    func hasStoreLock(_ file: String, of process: Int32) -> Bool { locks(file, of: process).stores.contains(file) }
+
+    /// Whether a process has locked a file where SQLite locks the index of a log.
+    func hasIndexLock(_ file: String, of process: Int32) -> Bool { locks(file, of: process).indexes.contains(file) }
+
+    private func locks(_ file: String, of process: Int32) -> SQLiteLocks {
         var locks = SQLiteLocks()
         locks.insert(lines(with: " \(process) \(file) "))
-        return locks.stores.contains(file)
+        return locks
+    }
+
+    /// The processes that have reserved another store on the device of a file, to write it.
+    /// https://www.sqlite.org/lockingv3.html
+    func writers(ofOtherStoresThan store: stat) -> Set<Int32> {
+        let own = LockTable.name(of: store)
+        let device = own.prefix(through: own.lastIndex(of: ":") ?? own.startIndex)
+        let processes = lines(with: " " + device).compactMap { line -> Int32? in
+            let fields = line.split(separator: " ")
+            guard fields.count == 8, fields[3] == "WRITE", fields[5] != own, let process = Int32(fields[4]), process > 0,
+                let start = Int64(fields[6]), let end = Int64(fields[7]), (start...max(start, end)).contains(0x4000_0001)
+            else { return nil }
+            return process
+        }
+        return Set(processes)
     }
 
     /// The lines that contain a text. Only these are copied: the table of a busy machine has thousands of locks, and is read

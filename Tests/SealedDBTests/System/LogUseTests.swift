@@ -55,9 +55,9 @@ final class LogUseTests {
     @Test func theLogOfTheStoreItself() throws {
         _ = try use("db")
         let index = try use("db-shm", index: true)
-        #expect(try logUse(index: index) == .ofThisFile)
+        #expect(try logUse(index: index) == .ofThisFile(locksIndex: true))
         _ = try use("elsewhere/other")
-        #expect(try logUse(index: index) == .ofThisFile)
+        #expect(try logUse(index: index) == .ofThisFile(locksIndex: true))
     }
 
     @Test func theFormerFileThatHasANameStill() throws {
@@ -73,11 +73,15 @@ final class LogUseTests {
     @Test func aTableThatLacksALock() throws {
         _ = try use("db")
         try directory.write("other", [])
-        #expect(LockHolders.hasLocks(on: directory.file("db"), table: { LockTable(lines: []) }))
-        #expect(!LockHolders.hasLocks(on: directory.file("other"), table: { LockTable(lines: []) }))
+        #expect(LockHolders.hasLocks(on: directory.file("db"), ifUnknown: false, table: { LockTable(lines: []) }))
+        #expect(!LockHolders.hasLocks(on: directory.file("other"), ifUnknown: true, table: { .empty }))
         // One that cannot be read tells nothing.
-        #expect(LockHolders.hasLocks(on: directory.file("other"), table: { nil }))
-        #expect(!LockHolders.hasLocks(on: directory.file("absent"), table: { nil }))
+        for isAssumed in [true, false] {
+            #expect(LockHolders.hasLocks(on: directory.file("other"), ifUnknown: isAssumed, table: { nil }) == isAssumed)
+            // What a descriptor tells is certain.
+            #expect(LockHolders.hasLocks(on: directory.file("db"), ifUnknown: isAssumed, table: { nil }))
+            #expect(!LockHolders.hasLocks(on: directory.file("absent"), ifUnknown: isAssumed, table: { nil }))
+        }
     }
 
     /// A child has copies of its parent's descriptors, and no locks but those on its own store.
@@ -85,7 +89,7 @@ final class LogUseTests {
         _ = try use("db", locks: false)
         let index = try use("db-shm", locks: false)
         _ = try use("elsewhere/other")
-        #expect(try logUse(index: index) == .ofThisFile)
+        #expect(try logUse(index: index) == .ofThisFile(locksIndex: false))
     }
 
     /// It was removed, and is open all the same.

@@ -72,12 +72,18 @@ struct ProcessQuestionTests {
         let journal = try directory.write("db-journal", Array(repeating: 1, count: 600))
         let reader = try holder("<'\(journal)'")
         #expect(try FileUsers.withDescriptors(ofLog: journal).found == [reader.process.processIdentifier])
-        #expect(try FileUsers.writersOfJournal(ofAnother: store) == [])
+        try StoreOpening.requireNoJournalOfFormerFile(ofStore: store)
         try end(reader)
         let writer = try holder("<>'\(journal)'")
-        let found = try FileUsers.writersOfJournal(ofAnother: store)
-        #expect(found == [writer.process.processIdentifier])
+        for table in [LockTable(), nil] {
+            let error = #expect(throws: DatabaseError.self) {
+                try StoreOpening.requireNoJournalOfFormerFile(ofStore: store) { table }
+            }
+            let name = "process \(writer.process.processIdentifier) (sh)"
+            #expect(error?.message.contains("than the one that \(name) is changing") == true, "\(error as Any)")
+        }
         try end(writer)
+        try StoreOpening.requireNoJournalOfFormerFile(ofStore: store)
     }
 
     private func place(log: String? = nil, index: String? = nil) throws -> FileUsers.Place {

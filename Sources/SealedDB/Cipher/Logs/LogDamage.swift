@@ -32,9 +32,10 @@ struct LogDamage {
 
     private static func loss(ofStore path: String, openIn connection: Connection?) throws(DatabaseError) -> Loss {
         try seenTwice { () throws(DatabaseError) in
-            guard !LockHolders.hasLocks(on: path + "-shm"), let damage = try LogDamage(path, connection) else {
-                return (0, false)
-            }
+            // Who cannot be found out about is no reason to believe the log whole.
+            guard !LockHolders.hasLocks(on: path + "-shm", ifUnknown: false),
+                let damage = try LogDamage(path, connection)
+            else { return (0, false) }
             return try damage.unchangedLoss()
         }
     }

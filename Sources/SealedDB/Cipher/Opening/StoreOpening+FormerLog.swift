@@ -22,7 +22,8 @@ extension StoreOpening {
         var others: [Int32: Set<String>]?
         for attempt in 0..<10 {
             if attempt > 0 { LockHolders.pause() }
-            let users = try LogUsers(ofStore: path, table())
+            // Without the table, descriptors tell of those whom this user may look into.
+            let users = try LogUsers(ofStore: path, table() ?? .empty)
             others = others.map { inCommon($0, users.ofAnother) } ?? users.ofAnother
             if others == [:] { return users.areKnown && users.useIndex }
         }
@@ -54,18 +55,14 @@ extension StoreOpening {
         /// Whether all could be looked at.
         private(set) var areKnown = true
         /// Whether some have locks on the index of the log.
-        let useIndex: Bool
+        private(set) var useIndex: Bool
 
-        init(ofStore path: String, _ table: LockTable?) throws(DatabaseError) {
+        init(ofStore path: String, _ table: LockTable) throws(DatabaseError) {
             let store = try FileSystem.status(path)
             let log = try StoreOpening.file("-wal", beside: path)
             let index = try StoreOpening.file("-shm", beside: path)
             let ownUse = OpenLogs.use(ofLog: log, index, for: store)
             if ownUse == false { ofAnother[getpid()] = [] }
-            guard let table else {
-                (areKnown, useIndex) = (true, index != nil)
-                return
-            }
             var processes = index.map(table.processes) ?? []
             useIndex = !processes.isEmpty
             // A connection that keeps everybody else out has no index, and locks its own file alone. The table may lack others. Once
@@ -89,42 +86,13 @@ extension StoreOpening {
                     continue
                 }
                 switch FileUsers.logUse(of: place, by: process, table) {
-                case .ofThisFile, .none: continue
+                case .ofThisFile(let locksIndex): useIndex = useIndex || locksIndex
+                case .none: continue
                 case .unknown: areKnown = false
                 case .ofAnother(let former): ofAnother[process] = former
                 }
             }
         }
-    }
-
-    /// Refuses a journal whose transaction goes on in a process that has another file open than the one at the path. SQLite would take
-    /// it for one that was cut off, and put pages of the former file into this one.
-    /// - Throws: ``DatabaseError/Reason/busy``.
-    static func requireNoJournalOfFormerFile(ofStore path: String) throws(DatabaseError) {
-        guard try RollbackJournal.isBegun(path + "-journal") else { return }
-        var others: Set<Int32>?
-        for attempt in 0..<10 {
-            if attempt > 0 { LockHolders.pause() }
-            let file = try FileSystem.status(path)
-            guard let before = LockTable() else { return }
-            let writers = try FileUsers.writersOfJournal(ofAnother: path)
-            guard !writers.isEmpty, let after = LockTable() else { return }
-            // Who writes a journal has a lock on the store before, meanwhile and afterwards.
-            let users = [before, after].reduce(writers) { $0.subtracting($1.processes(withLocksOn: file)) }
-            others = others?.intersection(users) ?? users
-            if others == [] { return }
-        }
-        guard let process = others?.min() else { return }
-        throw DatabaseError(
-            extendedCode: SQLITE_BUSY,
-            reason: .busy,
-            message: """
-                \(path) is another file than the one that \(name(of: process)) is changing, whose journal is beside it: somebody \
-                put it in the place of a store that was open. SQLite would put pages of the former file into it. Nothing was read or \
-                written. Keep a copy of it, and end who has the former file open: that removes the journal, or leaves one that \
-                belongs to the former file.
-                """
-        )
     }
 
     /// What stands beside the store; `nil` if certainly nothing does.
@@ -139,7 +107,7 @@ extension StoreOpening {
         return nil
     }
 
-    private static func name(of process: Int32) -> String {
+    static func name(of process: Int32) -> String {
         process == getpid() ? "this process" : LockHolders.describe(process)
     }
 

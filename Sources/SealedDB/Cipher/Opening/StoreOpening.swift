@@ -56,7 +56,7 @@ struct StoreOpening {
             lostTransactions = try refuseForeignJournal(key)
         } else if isFile, !looks, let file = path.flatMap({ FileSystem.resolve($0) }) {
             _ = try StoreOpening.isLogInUse(ofStore: file, log: StoreOpening.file("-wal", beside: file))
-            try StoreOpening.requireNoJournalOfFormerFile(ofStore: file)
+            try StoreOpening.requireNoJournalOfFormerFile(ofStore: file, vfs: vfs)
         }
         let connection = try looks ? StoreView.connection(for: self) : lockedConnection()
         connection.statementGuard.allowsCipherStatements = allowsCipherStatements
@@ -101,7 +101,7 @@ struct StoreOpening {
         let log = try StoreOpening.file("-wal", beside: file)
         let isLogInUse = try StoreOpening.isLogInUse(ofStore: file, log: log)
         guard log != nil || FileSystem.mayExist(file + "-journal") else { return 0 }
-        try StoreOpening.requireNoJournalOfFormerFile(ofStore: file)
+        try StoreOpening.requireNoJournalOfFormerFile(ofStore: file, vfs: vfs)
         let connection = try Connection(path: file, flags: SQLITE_OPEN_READONLY, vfs: vfs)
         defer { connection.close() }
         try openedSlots(key, connection)

@@ -51,7 +51,7 @@ final class StoreView {
     /// log and the file. Otherwise `nil`.
     private static func reader(_ path: String, _ opening: StoreOpening) throws(DatabaseError) -> Connection? {
         guard FileSystem.mayExist(path + "-shm"), FileSystem.mayExist(path + "-wal"),
-            LockHolders.hasLocks(on: path + "-shm")
+            LockHolders.hasLocks(on: path + "-shm", ifUnknown: true)
         else { return nil }
         var ordinary = opening
         ordinary.looks = false

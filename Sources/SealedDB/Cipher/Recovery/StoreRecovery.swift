@@ -119,7 +119,9 @@ public struct StoreRecovery: Sendable {
         let new = NewStore(path: recoveredPath, sealing: sealing, confirmsKey: newKey != nil)
         try new.requireAbsent()
         try StoreName.requireOneName(resolved)
-        guard !LockHolders.hasLocks(on: resolved + "-shm"), !LockHolders.hasLocks(on: resolved) else {
+        guard !LockHolders.hasLocks(on: resolved + "-shm", ifUnknown: true),
+            !LockHolders.hasLocks(on: resolved, ifUnknown: true)
+        else {
             throw StoreOpening.isBusy(path)
         }
         let marks = marks(of: resolved)

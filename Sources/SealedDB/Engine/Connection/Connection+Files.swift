@@ -66,6 +66,14 @@ extension Connection {
         return code == SQLITE_OK && hasWriter == 0 ? try body() : nil
     }
 
+    /// Whether somebody is writing "main", or about to. https://www.sqlite.org/lockingv3.html
+    func isReserved() throws(DatabaseError) -> Bool {
+        guard let handle else { throw .notOpen }
+        var isReserved: Int32 = 1
+        try check(sealeddb_is_reserved(handle, &isReserved))
+        return isReserved != 0
+    }
+
     /// Overwrites the start of the file of "main" with bytes that no database begins with, bypassing codec and journal.
     func overwriteMainFile(byteCount: Int) throws(DatabaseError) {
         guard let handle else { throw .notOpen }

@@ -1,0 +1,133 @@
+internal import CSealedDBSystem
+import Foundation
+
+extension StoreOpening {
+    /// Refuses a journal whose transaction goes on in a process that has another file open than the one at the path. SQLite would take
+    /// it for one that was cut off, and put pages of the former file into this one.
+    /// - Parameters:
+    ///   - vfs: the one that opens the store; `nil` for the default.
+    ///   - table: the kernel's table of locks at the moment of the call.
+    /// - Throws: ``DatabaseError/Reason/busy``.
+    static func requireNoJournalOfFormerFile(
+        ofStore path: String,
+        vfs: String? = nil,
+        table: () -> LockTable? = { LockTable() }
+    ) throws(DatabaseError) {
+        var others: Set<Int32>?
+        for attempt in 0..<10 {
+            guard try RollbackJournal.isBegun(path + "-journal") else { return }
+            if attempt > 0 { LockHolders.pause() }
+            let users = try JournalUsers(ofStore: path, vfs, table).ofAnother
+            others = others?.intersection(users) ?? users
+            if others == [] { return }
+        }
+        guard let process = others?.max() else { return }
+        throw process == JournalUsers.unseen ? journalOfUnseen(path) : journalOfFormerFile(path, process)
+    }
+
+    /// Who writes the journal beside a path for another file than the one that is there, at one moment.
+    private struct JournalUsers {
+        /// Stands for a process that this one may not look into.
+        static let unseen: Int32 = 0
+
+        private(set) var ofAnother: Set<Int32> = []
+
+        init(ofStore path: String, _ vfs: String?, _ table: () -> LockTable?) throws(DatabaseError) {
+            guard let journal = try FileSystem.statusIfPresent(path + "-journal") else { return }
+            let answer = JournalUsers.hasWriters(path + "-journal")
+            guard answer != 0 else { return }
+            let store = try FileSystem.status(path)
+            let before = table() ?? .empty
+            let found = try FileUsers.withFile(journal, path + "-journal")
+            let writers = found.compactMap { JournalWriter(process: $0, of: LockTable.name(of: journal)) }
+            let after = table() ?? .empty
+            // Who writes a journal has a lock on the store before, meanwhile and afterwards.
+            let known = before.processes(withLocksOn: store).union(after.processes(withLocksOn: store))
+            ofAnother = Set(writers.filter { $0.changesAnother(than: LockTable.name(of: store)) }.map(\.process))
+                .subtracting(known)
+            guard writers.isEmpty else { return }
+            // Somebody whom this process may not look into, or one who has ended meanwhile. As long as the store at the path is
+            // reserved, it is that which is changed, and SQLite leaves the journal alone.
+            let strangers: Set<Int32> =
+                answer == 1
+                ? [JournalUsers.unseen]
+                : before.writers(ofOtherStoresThan: store).subtracting(known).filter { ProcessDescriptors(of: $0) == nil }
+            guard !strangers.isEmpty, try !JournalUsers.isReserved(path, vfs) else { return }
+            ofAnother = strangers
+        }
+
+        /// As ``sealeddb_has_writers``.
+        private static func hasWriters(_ journal: String) -> Int32 {
+            // Nobody locks a journal, so to close it takes no lock from this process.
+            let descriptor = sealeddb_open(journal, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0)
+            guard descriptor >= 0 else { return -1 }
+            defer { close(descriptor) }  // Nothing was written.
+            return sealeddb_has_writers(descriptor)
+        }
+
+        private static func isReserved(_ path: String, _ vfs: String?) throws(DatabaseError) -> Bool {
+            let connection = try Connection(path: path, flags: SQLITE_OPEN_READONLY, vfs: vfs)
+            defer { connection.close() }
+            return try connection.isReserved()
+        }
+    }
+
+    /// A process that has a journal open to write it.
+    private struct JournalWriter {
+        let process: Int32
+        private let files: [OpenFile]
+        private let locked: SQLiteLocks
+
+        /// - Parameter journal: as the table of locks names it.
+        init?(process: Int32, of journal: String) {
+            var locked = SQLiteLocks()
+            guard let descriptors = ProcessDescriptors(of: process) else { return nil }
+            let files = descriptors.numbers.compactMap { number -> OpenFile? in
+                guard case .file(let file) = descriptors.file(number) else { return nil }
+                locked.insert(file.locks)
+                return file
+            }
+            guard files.contains(where: { $0.id == journal && $0.isForWriting }) else { return nil }
+            (self.process, self.files, self.locked) = (process, files, locked)
+        }
+
+        /// A child has copies of its parent's descriptors, and no locks. So one that also has the store open changes another file only
+        /// if it has a lock on one that is not where its journal is.
+        func changesAnother(than store: String) -> Bool {
+            guard files.contains(where: { $0.id == store && $0.isForWriting }) else { return true }
+            return files.contains { former in
+                guard locked.stores.contains(former.id), former.id != store else { return false }
+                return former.isDeleted
+                    || !files.contains { file in
+                        JournalName.suffixes.contains { file.name.isSame(as: former.name + $0) }
+                    }
+            }
+        }
+    }
+
+    private static func journalOfFormerFile(_ path: String, _ process: Int32) -> DatabaseError {
+        DatabaseError(
+            extendedCode: SQLITE_BUSY,
+            reason: .busy,
+            message: """
+                \(path) is another file than the one that \(name(of: process)) is changing, whose journal is beside it: somebody \
+                put it in the place of a store that was open. SQLite would put pages of the former file into it. Nothing was read or \
+                written. Keep a copy of it, and end who has the former file open: that removes the journal, or leaves one that \
+                belongs to the former file.
+                """
+        )
+    }
+
+    private static func journalOfUnseen(_ path: String) -> DatabaseError {
+        DatabaseError(
+            extendedCode: SQLITE_BUSY,
+            reason: .busy,
+            message: """
+                Somebody writes the journal beside \(path), and has not locked the file that is there: a process that this user may \
+                not look into, or one of another container, which is changing a file that was there before, or undoes what was cut \
+                off. SQLite would put pages of the former file into this one. Nothing was read or written. Try again; if it stays \
+                so, keep a copy of the file, and end who has the journal open.
+                """
+        )
+    }
+}

@@ -1,0 +1,90 @@
+import Foundation
+
+/// The descriptors of a process, as `/proc` shows them.
+///
+/// A process goes on when its first thread has ended, and then only the folders of the threads that are left show its
+/// descriptors. https://man7.org/linux/man-pages/man5/proc_pid_task.5.html
+struct ProcessDescriptors {
+    /// That of the process, or of one of its threads.
+    private let folder: String
+    let numbers: [String]
+
+    /// - Returns: `nil`, with `errno` set, if they cannot be read.
+    init?(of process: Int32) {
+        let own = "/proc/\(process)"
+        guard let numbers = FileSystem.names(in: own + "/fd") else { return nil }
+        guard numbers.isEmpty else {
+            (folder, self.numbers) = (own, numbers)
+            return
+        }
+        for thread in FileSystem.names(in: own + "/task") ?? [] where thread != "\(process)" {
+            let folder = "\(own)/task/\(thread)"
+            guard let numbers = FileSystem.names(in: folder + "/fd") else {
+                if ProcessDescriptors.saysEnded(errno) { continue }
+                return nil
+            }
+            guard numbers.isEmpty else {
+                (self.folder, self.numbers) = (folder, numbers)
+                return
+            }
+        }
+        (folder, self.numbers) = (own, [])
+    }
+
+    /// Whether an error says that a process or thread has ended.
+    static func saysEnded(_ number: Int32) -> Bool { number == ENOENT || number == ESRCH }
+
+    /// Leads to the file, whatever has its name now.
+    func link(_ number: String) -> String { "\(folder)/fd/\(number)" }
+
+    /// The locks that the process has on the file of a descriptor, at one moment, as lines of ``LockTable`` with other white space.
+    /// The kernel tells them all at once. `nil`, with `errno` set, if it does not tell.
+    func locks(_ number: String) -> [String]? {
+        guard let text = FileSystem.kernelText("\(folder)/fdinfo/\(number)") else { return nil }
+        return text.split(separator: "\n").filter { $0.hasPrefix("lock:") }.map { String($0.dropFirst(5)) }
+    }
+
+    /// What a descriptor leads to.
+    func file(_ number: String) -> OpenFile.Found {
+        var found = stat()
+        var own = stat()
+        var buffer = [UInt8](repeating: 0, count: Int(PATH_MAX) + 16)
+        let count = readlink(link(number), &buffer, buffer.count)
+        // What has no path is a pipe or the like. If this fails, it was closed meanwhile, or may not be looked at.
+        if count > 0, buffer[0] != UInt8(ascii: "/") { return .noFile }
+        guard count > 0, stat(link(number), &found) == 0, lstat(link(number), &own) == 0 else {
+            return [EACCES, EPERM, ENOMEM].contains(errno) ? .unknown : .noFile
+        }
+        guard found.st_mode & S_IFMT == S_IFREG else { return .noFile }
+        guard let locks = locks(number) else {
+            return [EACCES, EPERM, ENOMEM, EMFILE, ENFILE].contains(errno) ? .unknown : .noFile
+        }
+        let name = String(decoding: buffer.prefix(count), as: UTF8.self)
+        let mark = " (deleted)"
+        let isDeleted = name.ends(with: mark)
+        return .file(
+            OpenFile(
+                id: LockTable.name(of: found),
+                name: isDeleted ? name.withoutLast(bytes: mark.utf8.count) : name,
+                isDeleted: isDeleted,
+                // The link of a descriptor has the permissions of that.
+                isForWriting: own.st_mode & S_IWUSR != 0,
+                locks: locks
+            )
+        )
+    }
+}
+
+/// A file that a process has open.
+struct OpenFile {
+    enum Found { case file(OpenFile), noFile, unknown }
+
+    /// As the table of locks names it.
+    let id: String
+    /// Its name now, as that process sees it, or the last one that it had.
+    let name: String
+    let isDeleted: Bool
+    let isForWriting: Bool
+    /// The locks that the process has on it, as ``ProcessDescriptors/locks(_:)`` tells them.
+    let locks: [String]
+}
