@@ -170,10 +170,10 @@ struct LockTable {
         let device = own.prefix(through: own.lastIndex(of: ":") ?? own.startIndex)
         let processes = lines(with: " " + device).compactMap { line -> Int32? in
             let fields = line.split(separator: " ")
-            guard fields.count == 8, fields[3] == "WRITE", fields[5] != own, let process = Int32(fields[4]), process > 0,
-                let start = Int64(fields[6]), let end = Int64(fields[7]), (start...max(start, end)).contains(0x4000_0001)
+            guard fields.count == 8, fields[3] == "WRITE", fields[5] != own, let process = Int32(fields[4]),
+                let start = Int64(fields[6]), let end = Int64(fields[7])
             else { return nil }
-            return process
+            return process > 0 && (start...max(start, end)).contains(0x4000_0001) ? process : nil
         }
         return Set(processes)
     }

@@ -170,6 +170,6 @@ private final class LimitStorage: RepositoryStorage {
     func makeDurable(_ names: [String]) throws(DatabaseError) { try base.makeDurable(names) }
     func replace(_ bytes: [UInt8], as name: String) throws(DatabaseError) { try base.replace(bytes, as: name) }
     func remove(_ name: String) throws(DatabaseError) { try base.remove(name) }
-    func lease(known mark: RepositoryMark?) throws(DatabaseError) { try base.lease(known: mark) }
+    func lease(known mark: RepositoryMark?) throws(DatabaseError) -> Bool { try base.lease(known: mark) }
     func release() { base.release() }
 }

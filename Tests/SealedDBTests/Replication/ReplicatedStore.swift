@@ -92,7 +92,7 @@ final class TestStorage: RepositoryStorage {
         }
     }
 
-    func lease(known mark: RepositoryMark?) throws(DatabaseError) {
+    func lease(known mark: RepositoryMark?) throws(DatabaseError) -> Bool {
         try call { () throws(DatabaseError) in try base.lease(known: mark) }
     }
 

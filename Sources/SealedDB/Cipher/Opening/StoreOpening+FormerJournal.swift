@@ -13,16 +13,17 @@ extension StoreOpening {
         vfs: String? = nil,
         table: () -> LockTable? = { LockTable() }
     ) throws(DatabaseError) {
-        var others: Set<Int32>?
+        var others: Set<Int32> = []
+        var areSeen = true
         for attempt in 0..<10 {
             guard try RollbackJournal.isBegun(path + "-journal") else { return }
             if attempt > 0 { LockHolders.pause() }
-            let users = try JournalUsers(ofStore: path, vfs, table).ofAnother
-            others = others?.intersection(users) ?? users
-            if others == [] { return }
+            let users = try JournalUsers(ofStore: path, vfs, table)
+            others = attempt > 0 ? others.intersection(users.ofAnother) : users.ofAnother
+            areSeen = users.areSeen
+            if others.isEmpty { return }
         }
-        guard let process = others?.max() else { return }
-        throw process == JournalUsers.unseen ? journalOfUnseen(path) : journalOfFormerFile(path, process)
+        throw journalOfFormerFile(path, others.sorted(), areSeen)
     }
 
     /// Who writes the journal beside a path for another file than the one that is there, at one moment.
@@ -31,6 +32,8 @@ extension StoreOpening {
         static let unseen: Int32 = 0
 
         private(set) var ofAnother: Set<Int32> = []
+        /// Whether they could be looked at. Otherwise they may be those, because they can be nothing else, or write some store.
+        private(set) var areSeen = true
 
         init(ofStore path: String, _ vfs: String?, _ table: () -> LockTable?) throws(DatabaseError) {
             guard let journal = try FileSystem.statusIfPresent(path + "-journal") else { return }
@@ -48,12 +51,13 @@ extension StoreOpening {
             guard writers.isEmpty else { return }
             // Somebody whom this process may not look into, or one who has ended meanwhile. As long as the store at the path is
             // reserved, it is that which is changed, and SQLite leaves the journal alone.
-            let strangers: Set<Int32> =
-                answer == 1
-                ? [JournalUsers.unseen]
-                : before.writers(ofOtherStoresThan: store).subtracting(known).filter { ProcessDescriptors(of: $0) == nil }
+            var strangers: Set<Int32> = [JournalUsers.unseen]
+            if answer < 0 {
+                strangers = before.writers(ofOtherStoresThan: store).subtracting(known)
+                    .filter { ProcessDescriptors(of: $0) == nil }
+            }
             guard !strangers.isEmpty, try !JournalUsers.isReserved(path, vfs) else { return }
-            ofAnother = strangers
+            (ofAnother, areSeen) = (strangers, false)
         }
 
         /// As ``sealeddb_has_writers``.
@@ -105,28 +109,25 @@ extension StoreOpening {
         }
     }
 
-    private static func journalOfFormerFile(_ path: String, _ process: Int32) -> DatabaseError {
-        DatabaseError(
+    private static func journalOfFormerFile(_ path: String, _ processes: [Int32], _ areSeen: Bool) -> DatabaseError {
+        let names = processes.filter { $0 != JournalUsers.unseen }.map(name)
+        let what =
+            areSeen
+            ? """
+            \(path) is another file than the one that \(names.joined(separator: ", ")) is changing, whose journal is beside it: \
+            somebody put it in the place of a store that was open.
+            """
+            : """
+            Somebody seems to write the journal beside \(path), and has not locked the file that is there: a process that this user \
+            may not look into\(names.isEmpty ? "" : ", such as " + names.joined(separator: ", ")), or one of another container. It \
+            changes a file that was there before, or undoes what was cut off; then try again.
+            """
+        return DatabaseError(
             extendedCode: SQLITE_BUSY,
             reason: .busy,
             message: """
-                \(path) is another file than the one that \(name(of: process)) is changing, whose journal is beside it: somebody \
-                put it in the place of a store that was open. SQLite would put pages of the former file into it. Nothing was read or \
-                written. Keep a copy of it, and end who has the former file open: that removes the journal, or leaves one that \
-                belongs to the former file.
-                """
-        )
-    }
-
-    private static func journalOfUnseen(_ path: String) -> DatabaseError {
-        DatabaseError(
-            extendedCode: SQLITE_BUSY,
-            reason: .busy,
-            message: """
-                Somebody writes the journal beside \(path), and has not locked the file that is there: a process that this user may \
-                not look into, or one of another container, which is changing a file that was there before, or undoes what was cut \
-                off. SQLite would put pages of the former file into this one. Nothing was read or written. Try again; if it stays \
-                so, keep a copy of the file, and end who has the journal open.
+                \(what) SQLite would put pages of the former file into it. Nothing was read or written. Keep a copy of it, and end \
+                who has the former file open: that removes the journal, or leaves one that belongs to the former file.
                 """
         )
     }

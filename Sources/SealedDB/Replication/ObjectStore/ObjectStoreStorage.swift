@@ -315,9 +315,13 @@
 
         // MARK: Lease
 
-        /// Where there is no bucket, nothing can be left.
-        func lease(known mark: RepositoryMark?) throws(DatabaseError) {
-            guard held == nil else { return try keepLease() }
+        /// Where there is no bucket, nothing can be left. A bucket stays where it is.
+        func lease(known mark: RepositoryMark?) throws(DatabaseError) -> Bool {
+            if held == nil { try takeLease() } else { try keepLease() }
+            return true
+        }
+
+        private func takeLease() throws(DatabaseError) {
             let own = try ObjectStoreLease.own()
             own.claim()
             do throws(DatabaseError) {

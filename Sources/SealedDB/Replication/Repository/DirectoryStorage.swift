@@ -14,6 +14,8 @@ final class DirectoryStorage: RepositoryStorage {
     private var synchronized: Set<String> = []
     /// The open file of the lease; -1 without one.
     private var leaseDescriptor: Int32 = -1
+    /// The directory, when it was last leased.
+    private var directory: stat?
     /// `nil` for as fast as it will go.
     private let pace: TransferPace?
 
@@ -280,7 +282,20 @@ final class DirectoryStorage: RepositoryStorage {
 
     // MARK: Lease
 
-    func lease(known mark: RepositoryMark?) throws(DatabaseError) {
+    func lease(known mark: RepositoryMark?) throws(DatabaseError) -> Bool {
+        let now = try FileSystem.statusIfPresent(path)
+        let isSame = directory.map { before in now.map { $0.isSameFile(as: before) } ?? false } ?? true
+        if !isSame {
+            // Of this one nothing is known.
+            (durable, synchronized) = ([], [])
+            release()
+        }
+        try takeLease(known: mark)
+        directory = now
+        return isSame
+    }
+
+    private func takeLease(known mark: RepositoryMark?) throws(DatabaseError) {
         let file = "\(path)/\(DirectoryStorage.leaseName)"
         if leaseDescriptor >= 0 {
             let named = try FileSystem.statusIfPresent(file)
@@ -289,7 +304,7 @@ final class DirectoryStorage: RepositoryStorage {
                 throw .system("Cannot examine \(file)", reason: .ioError)
             }
             if let named, named.isSameFile(as: status) { return }
-            // It was removed, or the repository is another one: somebody else may have leased it.
+            // It was removed: somebody else may have leased it.
             release()
         }
         // Otherwise a file would be left where a disk is not mounted.

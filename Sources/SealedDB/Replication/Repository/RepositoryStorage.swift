@@ -29,8 +29,9 @@ protocol RepositoryStorage: AnyObject {
 
     /// Keeps other shippers away until ``release()``, and removes what one that was killed has left unfinished.
     /// - Parameter mark: that of the repository, if it has been there before. Nothing is left in what is none any more.
+    /// - Returns: false if the objects lie in another place than at the last call: what was written may not be there.
     /// - Throws: ``DatabaseError/Reason/busy`` if another one is at work.
-    func lease(known mark: RepositoryMark?) throws(DatabaseError)
+    func lease(known mark: RepositoryMark?) throws(DatabaseError) -> Bool
 
     /// Gives the lease back. Without one, nothing happens.
     func release()

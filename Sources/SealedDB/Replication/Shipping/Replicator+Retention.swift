@@ -34,7 +34,7 @@ extension Replicator {
         keeping keeps: ([RepositoryTime]) -> [Bool],
         _ removed: inout Removed
     ) throws(DatabaseError) {
-        try storage.lease(known: mark)
+        try requireSamePlace()
         let contents = try RepositoryContents(storage)
         if let stray = contents.strays.first {
             throw .damagedObject(
@@ -52,7 +52,11 @@ extension Replicator {
         var kept = keeps(manifests.map(\.time))
         guard kept.count == manifests.count else { return }
         if !kept.isEmpty { kept[0] = true }
-        if kept.contains(false) { try requireSoundStructure() }
+        let stored = try storage.objects(under: ObjectName.chunks)
+        if kept.contains(false) {
+            try requireSoundStructure()
+            try requireWhole(manifests[0], stored, contents)
+        }
         var (chunks, slots) = (Set<String>(), Set<String>())
         for (index, manifest) in manifests.enumerated() where kept[index] {
             chunks.formUnion(manifest.chunks)
@@ -68,7 +72,7 @@ extension Replicator {
         // What nothing names here may be that of a generation that was taken away, and comes back.
         let newest = contents.generations.last?.number
         guard newest != nil, newest == tail?.generation, contents.isWhole else { return }
-        for object in try storage.objects(under: ObjectName.chunks) {
+        for object in stored {
             guard case .chunk(let digest)? = ObjectName(object.name), !chunks.contains(digest) else { continue }
             try storage.remove(object.name)
             removed.chunks += 1
@@ -97,6 +101,28 @@ extension Replicator {
                 has been shipped since. Look at the store with `sealdb verify`, and restore it to a moment before.
                 """
         )
+    }
+
+    /// Makes sure that the newest snapshot, and what was shipped since, is there, before others are removed in its favour: a copy of
+    /// the repository that was put in its place may lack some of it.
+    /// - Parameter stored: all chunks.
+    private func requireWhole(
+        _ newest: SnapshotManifest,
+        _ stored: [StoredObject],
+        _ contents: RepositoryContents
+    ) throws(DatabaseError) {
+        let name = ObjectName.snapshot(generation: newest.generation, sequence: newest.sequence).text
+        let sizes = Dictionary(stored.map { ($0.name, $0.size) }) { first, _ in first }
+        for (index, digest) in newest.chunks.enumerated() {
+            let pages = min(newest.chunkPages, newest.pageCount - Int64(index) * newest.chunkPages)
+            let chunk = ObjectName.chunk(digest).text
+            guard sizes[chunk] == pages * Int64(newest.pageSize) else {
+                throw .damagedObject(chunk, "\(name), the newest, needs it, and it is not there whole. Nothing was removed")
+            }
+        }
+        guard let generation = contents.generations.first(where: { $0.number == newest.generation }),
+            generation.end(after: newest.sequence) == max(newest.sequence, generation.segments.last ?? 0)
+        else { throw .damagedObject(name, "a segment is missing that followed it. Nothing was removed") }
     }
 
     /// Notes behind what the end of a generation, or what lies before its next snapshot, is removed: a restore tells that from

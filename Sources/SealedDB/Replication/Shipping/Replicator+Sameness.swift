@@ -23,6 +23,25 @@ extension Replicator {
         }
     }
 
+    /// Leases the repository, or keeps the lease. A copy that was put in its place may lack anything that was shipped before or while
+    /// it was made, and not only its end.
+    func requireSamePlace() throws(DatabaseError) {
+        guard try !storage.lease(known: mark) else { return }
+        let isKnown = tail != nil
+        reading?.close()  // It has only read.
+        (reading, tail, unfinished, lastSeen, hasMoved) = (nil, nil, nil, nil, true)
+        guard isKnown else { return }
+        throw DatabaseError(
+            extendedCode: SQLITE_CORRUPT,
+            reason: .damaged,
+            message: """
+                \(storage.name) is another directory than the one that was shipped to, as if a copy had been put in its place. What \
+                was reported as shipped may not be there, and what this call has shipped may be in the former one. The next \
+                attempt begins a generation that needs nothing of what is there; see what was done to it.
+                """
+        )
+    }
+
     /// If an older state of the repository has been put in its place, or its end was removed, what is shipped next would follow
     /// something that is not there.
     func requireSameEnd() throws(DatabaseError) {

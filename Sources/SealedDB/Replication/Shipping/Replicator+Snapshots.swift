@@ -13,6 +13,7 @@ extension Replicator {
         reading?.pending = nil
         reading?.blocks = []
         try makeSnapshot(reason, progress)
+        hasMoved = false
         if report.madeSnapshot { report.begunBecause = reason.rawValue }
         reason = .logUnseen
     }

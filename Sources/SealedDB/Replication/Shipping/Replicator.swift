@@ -80,6 +80,8 @@ package final class Replicator {
     var newestSnapshot: (manifest: SnapshotManifest, end: Tail)?
     /// What the last object begins with, as it was when it was written or first seen.
     var lastSeen: (name: ObjectName, start: [UInt8])?
+    /// Whether the repository lies in another place than before, so that nothing of it is gone on with.
+    var hasMoved = false
     /// What was not written for certain.
     var unfinished: Writing?
     /// The objects that were damaged and were written again, and that no report has named.
@@ -249,7 +251,7 @@ package final class Replicator {
     func shipWithoutRelief(_ progress: ((KeyRotation.Progress) throws -> Void)? = nil) throws(DatabaseError) -> Report {
         report = Report()
         do throws(DatabaseError) {
-            try storage.lease(known: mark)
+            try requireSamePlace()
             try requireSameRepository()
             try requireSameEnd()
             if let unfinished { try put(unfinished) }
@@ -268,6 +270,7 @@ package final class Replicator {
                 if isSnapshotDue { try makeSnapshot(.interval, progress) }
             }
             try requireStillNamed()
+            try requireSamePlace()
             report.generation = tail?.generation ?? 0
             report.shippedAt = reading?.time.milliseconds ?? 0
             shippedLook = reading?.began
