@@ -44,6 +44,18 @@ case "descriptors":
     let ofStore = names.indices.filter { names[$0]?.contains("/db") ?? false }
     mark("\(!ofStore.isEmpty && ofStore.allSatisfy { $0 > 2 })")
     database.close()
+case "headless":
+    // The first thread ends, and another one goes on.
+    let database = try open(path, key: 1)
+    try database.executeUpdate("UPDATE t SET body = upper(body)", values: nil)
+    Thread.detachNewThread {
+        func state() -> String? { try? String(contentsOfFile: "/proc/self/stat", encoding: .utf8) }
+        while state()?.contains(") Z ") != true { sched_yield() }
+        mark("ready")
+        _ = readLine()
+        exit(0)
+    }
+    withExtendedLifetime(database) { pthread_exit(nil) }
 case "fill":
     // Alike, so that an old page of the one could stand for a new one of the other.
     for (name, key) in [("source", 1), ("destination", 2)] as [(String, UInt8)] {

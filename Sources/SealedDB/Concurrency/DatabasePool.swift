@@ -485,6 +485,7 @@ public final class DatabasePool: DatabaseAccess, @unchecked Sendable {
         database.additions.hooks.changes.hub = changeHub
         database.supervision.writeLine = writeLine
         database.belongsToPool = true
+        database.shipper = shipper
         let new = Handed(value: database)
         lent.withLock { $0.databases[place.number] = new.value }
         return (database, true)

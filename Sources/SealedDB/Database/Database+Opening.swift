@@ -46,6 +46,8 @@ extension Database {
     ///     ``lastError()`` returns an error.
     @discardableResult
     public func close() -> Bool {
+        // The caller expects a new connection, without the settings of an earlier one.
+        keptSettings = nil
         guard let connection else { return true }
         guard succeeds("Database.close", { () throws(DatabaseError) in try requireIdle() }) else { return false }
         closeOpenResultSets()

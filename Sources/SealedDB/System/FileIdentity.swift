@@ -1,7 +1,7 @@
 internal import CSealedDBSystem
 import Foundation
 
-/// A file that this process created, identified by device, inode and the time of its creation. Renaming another file to
+/// A file that this process created, or has found, identified by device, inode and the time of its creation. Renaming another file to
 /// its name does not change them. The number of an inode is given to another file once the file is removed.
 struct FileIdentity {
     private let status: stat
@@ -38,6 +38,15 @@ struct FileIdentity {
         self.path = path
     }
 
+    /// What is at a path now, be it a file or a directory, or a link to one.
+    /// - Returns: `nil` if nothing is.
+    init?(ofExisting path: String) throws(DatabaseError) {
+        guard let status = try FileSystem.statusIfPresent(path) else { return nil }
+        self.status = status
+        birthTime = try BirthTime.of(path)
+        self.path = path
+    }
+
     /// Whether this process has a descriptor for the file.
     func isOpenInThisProcess() throws(DatabaseError) -> Bool {
         for descriptor in try FileSystem.ownDescriptors(of: status, path) {
@@ -64,6 +73,11 @@ struct FileIdentity {
         }
         close(descriptor)  // Nothing was written.
         return nil
+    }
+
+    /// Whether both are the same file, and not one that got the inode of the other.
+    func isSame(as other: FileIdentity) -> Bool {
+        status.isSameFile(as: other.status) && birthTime == other.birthTime
     }
 
     /// Whether the path names this file.

@@ -220,6 +220,42 @@ struct ReplacedUnderOthersTests {
         try new.end()
     }
 
+    /// As with systemd's `ProcSubset=pid`.
+    @Test func whereTheKernelHidesItsTable() throws {
+        try make("db")
+        try copy("db", to: "copy")
+        let shell = try Shell(path)
+        try shell.run("PRAGMA wal_autocheckpoint = 0; UPDATE t SET body = upper(body)")
+        func isInUse() throws -> Bool {
+            try StoreOpening.isLogInUse(ofStore: path, log: try StoreOpening.file("-wal", beside: path)) { nil }
+        }
+        #expect(try isInUse())
+        rename("db", to: "former")
+        rename("copy", to: "db")
+        let error = #expect(throws: DatabaseError.self) { try isInUse() }
+        #expect(error?.message.contains(shell.name) == true, "\(error as Any)")
+        try shell.end()
+    }
+
+    /// Its own folder in /proc shows no descriptors any more.
+    @Test(.enabled(if: isEncrypting, "the program opens stores with keys"))
+    func aProcessWhoseFirstThreadHasEnded() throws {
+        try make("db")
+        try copy("db", to: "copy")
+        let (process, input, errors) = (Process(), Pipe(), Pipe())
+        process.executableURL = try Probe.url("CipherProbe")
+        process.arguments = ["headless", directory.path]
+        (process.standardInput, process.standardError) = (input, errors)
+        try process.run()
+        #expect(errors.fileHandleForReading.availableData == Data("ready\n".utf8))
+        #expect(try FileUsers.others(path) == [process.processIdentifier])
+        rename("db", to: "former")
+        rename("copy", to: "db")
+        try requireRefusal("process \(process.processIdentifier) (CipherProbe)")
+        try input.fileHandleForWriting.close()
+        process.waitUntilExit(minutes: 10)
+    }
+
     /// Without a log the new file has no index that would tell.
     @Test func whoHasBothFilesOpenInDifferentModes() throws {
         try make("db")

@@ -65,6 +65,66 @@ struct RetentionCareTests {
         #expect(try store.restore(.generation(2)).commits == 4)
     }
 
+    /// As in a copy of the repository that was made while it was shipped to.
+    @Test(arguments: [true, false]) func theNewestSnapshotHasToBeWhole(isCutOff: Bool) throws {
+        let newest = try RepositoryReader(storage: store.storage.base).snapshot(2, 0).0
+        let chunk = store.object(ObjectName.chunk(try #require(newest.chunks.last)).text)
+        let bytes = try Data(contentsOf: URL(fileURLWithPath: chunk))
+        if isCutOff { try #require(truncate(chunk, off_t(bytes.count - 1)) == 0) } else { unlink(chunk) }
+        let before = try store.objects("")
+        let error = #expect(throws: DatabaseError.self) { _ = try retain { times in times.indices.map { $0 == 0 } } }
+        #expect(error?.reason == .damaged && error?.message.contains("Nothing was removed") == true, "\(error as Any)")
+        #expect(try store.objects("") == before)
+        try bytes.write(to: URL(fileURLWithPath: chunk))
+        #expect(try retain { times in times.indices.map { $0 == 0 } }.snapshots == 1)
+        #expect(try store.restore().commits == store.states.count)
+    }
+
+    @Test func whatFollowedTheNewestSnapshotHasToBeThere() throws {
+        for _ in 0..<2 {
+            try store.commit()
+            try store.ship()
+        }
+        unlink(store.object(ObjectName.segment(generation: 2, sequence: 1).text))
+        let before = try store.objects("")
+        let error = #expect(throws: DatabaseError.self) { _ = try retain { times in times.indices.map { $0 == 0 } } }
+        #expect(error?.message.contains("a segment that followed it is missing") == true, "\(error as Any)")
+        #expect(try store.objects("") == before)
+    }
+
+    /// A copy may have been made before the last chunks were there, and its end be the right one. It may have any inode.
+    @Test func aCopyInThePlaceOfTheRepository() throws {
+        let place = store.directory.file("place")
+        try FileManager.default.copyItem(atPath: store.repository, toPath: place)
+        let newest = try RepositoryReader(storage: store.storage.base).snapshot(2, 0).0
+        unlink(place + "/" + ObjectName.chunk(try #require(newest.chunks.last)).text)
+        // Within a call, and then before one.
+        let last = store.storage.callCount + 3
+        store.storage.fails = { call in
+            guard call == last else { return nil }
+            #expect(rename(store.repository, place + "-former") == 0 && rename(place, store.repository) == 0)
+            return nil
+        }
+        try store.commit()
+        let error = #expect(throws: DatabaseError.self) { try store.ship() }
+        #expect(error?.reason == .damaged && error?.message.contains("is another directory") == true, "\(error as Any)")
+        let report = try store.ship()
+        #expect(report.generation == 3 && report.begunBecause == "damaged", "\(report)")
+        #expect(try store.restore().commits == store.states.count)
+        #expect(try retain { times in times.indices.map { $0 == 0 } }.snapshots == 2)
+        #expect(try store.restore().commits == store.states.count)
+
+        #expect(rename(store.repository, place) == 0)
+        try FileManager.default.copyItem(atPath: place, toPath: store.repository)
+        let again = #expect(throws: DatabaseError.self) { try store.ship() }
+        #expect(again?.message.contains("is another directory") == true, "\(again as Any)")
+        #expect(try store.ship().begunBecause == "damaged")
+        #expect(rename(store.repository, place + "-second") == 0 && rename(place, store.repository) == 0)
+        let before = try store.objects("")
+        #expect(throws: DatabaseError.self) { _ = try retain { times in times.map { _ in false } } }
+        #expect(try store.objects("") == before)
+    }
+
     /// What is left of a generation by a run that is cut off is told from a loss.
     @Test func aGenerationThatIsRemovedIsNoted() throws {
         #expect(try contents.removed == [])

@@ -9,13 +9,18 @@ enum Probe {
         let errors: [String]
     }
 
-    static func run(_ name: String, _ arguments: String...) throws -> Outcome {
+    /// A built executable, which lies beside that of the tests.
+    static func url(_ name: String) throws -> URL {
         let tests = try FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")
+        return URL(fileURLWithPath: tests).deletingLastPathComponent().appendingPathComponent(name)
+    }
+
+    static func run(_ name: String, _ arguments: String...) throws -> Outcome {
         let directory = try TemporaryDirectory()
         let streams = [directory.file("out"), directory.file("err")]
         for stream in streams { try Data().write(to: URL(fileURLWithPath: stream)) }
         let process = Process()
-        process.executableURL = URL(fileURLWithPath: tests).deletingLastPathComponent().appendingPathComponent(name)
+        process.executableURL = try url(name)
         process.arguments = arguments
         process.standardInput = FileHandle.nullDevice
         process.standardOutput = FileHandle(forWritingAtPath: streams[0])

@@ -112,6 +112,25 @@ struct ProcessQuestionTests {
             watch.end()
             #expect(use == .none, "\(path) \(code)")
         }
+        // SQLite has a lock on the store as long as it has one on the index.
+        try directory.write("db-shm", [1])
+        let withIndex = try self.place(log: "db-wal", index: "db-shm")
+        func line(_ file: String, _ start: Int) throws -> String {
+            let id = LockTable.name(of: try FileSystem.status(directory.file(file)))
+            return "1: POSIX  ADVISORY  READ  \(process) \(id) \(start) \(start)"
+        }
+        let lines = try [line("db-shm", 124), line("db", 0x4000_0002)]
+        let watch = CallWatch("/proc/\(process)/fd", failing: Self.all, code: EACCES)
+        let uses = [lines, [lines[0]], [lines[1]], []].map {
+            FileUsers.logUse(of: withIndex, by: process, LockTable(lines: $0))
+        }
+        watch.end()
+        let expected: [FileUsers.LogUse] = [
+            .ofThisFile(locksIndex: true), .ofAnother(former: []), .ofThisFile(locksIndex: false), .unknown,
+        ]
+        #expect(uses == expected)
+        // It shows other descriptors than that of what it has locked.
+        #expect(FileUsers.logUse(of: try self.place(index: "db-shm"), by: process, LockTable(lines: lines)) == uses[0])
         try end(user)
         #expect(FileUsers.logUse(of: place, by: process, table) == .none)
     }

@@ -59,6 +59,7 @@ struct MemoryImage {
                 remedy: "Save to another path, or copy the contents."
             )
         } else {
+            try StoreName.requireNoSlots(target)
             try SlotFiles(of: target).requireNone()
         }
         let old = exists ? try replaceable(target) : nil

@@ -7,18 +7,22 @@ extension StoreOpening {
     /// - Parameters:
     ///   - vfs: the one that opens the store; `nil` for the default.
     ///   - table: the kernel's table of locks at the moment of the call.
+    ///   - hasWriters: what the kernel tells of a journal, as ``sealeddb_has_writers``.
     /// - Throws: ``DatabaseError/Reason/busy``.
     static func requireNoJournalOfFormerFile(
         ofStore path: String,
         vfs: String? = nil,
-        table: () -> LockTable? = { LockTable() }
+        table: () -> LockTable? = { LockTable() },
+        hasWriters: (_ journal: String) -> Int32 = StoreOpening.hasWriters
     ) throws(DatabaseError) {
         var others: Set<Int32> = []
         var areSeen = true
         for attempt in 0..<10 {
             guard try RollbackJournal.isBegun(path + "-journal") else { return }
             if attempt > 0 { LockHolders.pause() }
-            let users = try JournalUsers(ofStore: path, vfs, table)
+            let answer = hasWriters(path + "-journal")
+            guard answer != 0 else { return }
+            let users = try JournalUsers(ofStore: path, vfs, isWritten: answer > 0, table)
             others = attempt > 0 ? others.intersection(users.ofAnother) : users.ofAnother
             areSeen = users.areSeen
             if others.isEmpty { return }
@@ -35,10 +39,14 @@ extension StoreOpening {
         /// Whether they could be looked at. Otherwise they may be those, because they can be nothing else, or write some store.
         private(set) var areSeen = true
 
-        init(ofStore path: String, _ vfs: String?, _ table: () -> LockTable?) throws(DatabaseError) {
+        /// - Parameter isWritten: whether the kernel tells that somebody writes the journal, and not only that it cannot tell.
+        init(
+            ofStore path: String,
+            _ vfs: String?,
+            isWritten: Bool,
+            _ table: () -> LockTable?
+        ) throws(DatabaseError) {
             guard let journal = try FileSystem.statusIfPresent(path + "-journal") else { return }
-            let answer = JournalUsers.hasWriters(path + "-journal")
-            guard answer != 0 else { return }
             let store = try FileSystem.status(path)
             let before = table() ?? .empty
             let found = try FileUsers.withFile(journal, path + "-journal")
@@ -52,7 +60,7 @@ extension StoreOpening {
             // Somebody whom this process may not look into, or one who has ended meanwhile. As long as the store at the path is
             // reserved, it is that which is changed, and SQLite leaves the journal alone.
             var strangers: Set<Int32> = [JournalUsers.unseen]
-            if answer < 0 {
+            if !isWritten {
                 strangers = before.writers(ofOtherStoresThan: store).subtracting(known)
                     .filter { ProcessDescriptors(of: $0) == nil }
             }
@@ -60,20 +68,19 @@ extension StoreOpening {
             (ofAnother, areSeen) = (strangers, false)
         }
 
-        /// As ``sealeddb_has_writers``.
-        private static func hasWriters(_ journal: String) -> Int32 {
-            // Nobody locks a journal, so to close it takes no lock from this process.
-            let descriptor = sealeddb_open(journal, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0)
-            guard descriptor >= 0 else { return -1 }
-            defer { close(descriptor) }  // Nothing was written.
-            return sealeddb_has_writers(descriptor)
-        }
-
         private static func isReserved(_ path: String, _ vfs: String?) throws(DatabaseError) -> Bool {
             let connection = try Connection(path: path, flags: SQLITE_OPEN_READONLY, vfs: vfs)
             defer { connection.close() }
             return try connection.isReserved()
         }
+    }
+
+    static func hasWriters(_ journal: String) -> Int32 {
+        // Nobody locks a journal, so to close it takes no lock from this process.
+        let descriptor = sealeddb_open(journal, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0)
+        guard descriptor >= 0 else { return -1 }
+        defer { close(descriptor) }  // Nothing was written.
+        return sealeddb_has_writers(descriptor)
     }
 
     /// A process that has a journal open to write it.

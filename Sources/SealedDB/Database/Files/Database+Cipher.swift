@@ -67,7 +67,7 @@ extension Database {
                     message: "SQLCipher logs values of pragmas at this level. The log level is unchanged; use .info."
                 )
             }
-            try? setCipherLog(level, target: "stderr")
+            try setCipherLog(level, target: "stderr")
         }
     }
 

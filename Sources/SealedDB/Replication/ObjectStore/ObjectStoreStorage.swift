@@ -316,6 +316,7 @@
         // MARK: Lease
 
         /// Where there is no bucket, nothing can be left. A bucket stays where it is.
+        @discardableResult
         func lease(known mark: RepositoryMark?) throws(DatabaseError) -> Bool {
             if held == nil { try takeLease() } else { try keepLease() }
             return true

@@ -15,7 +15,7 @@ final class DirectoryStorage: RepositoryStorage {
     /// The open file of the lease; -1 without one.
     private var leaseDescriptor: Int32 = -1
     /// The directory, when it was last leased.
-    private var directory: stat?
+    private var directory: FileIdentity?
     /// `nil` for as fast as it will go.
     private let pace: TransferPace?
 
@@ -282,9 +282,11 @@ final class DirectoryStorage: RepositoryStorage {
 
     // MARK: Lease
 
+    @discardableResult
     func lease(known mark: RepositoryMark?) throws(DatabaseError) -> Bool {
-        let now = try FileSystem.statusIfPresent(path)
-        let isSame = directory.map { before in now.map { $0.isSameFile(as: before) } ?? false } ?? true
+        // The name is that of the directory itself, so that the time of its creation is.
+        let now = try FileIdentity(ofExisting: path)
+        let isSame = directory.map { before in now.map { $0.isSame(as: before) } ?? false } ?? true
         if !isSame {
             // Of this one nothing is known.
             (durable, synchronized) = ([], [])

@@ -31,6 +31,7 @@ protocol RepositoryStorage: AnyObject {
     /// - Parameter mark: that of the repository, if it has been there before. Nothing is left in what is none any more.
     /// - Returns: false if the objects lie in another place than at the last call: what was written may not be there.
     /// - Throws: ``DatabaseError/Reason/busy`` if another one is at work.
+    @discardableResult
     func lease(known mark: RepositoryMark?) throws(DatabaseError) -> Bool
 
     /// Gives the lease back. Without one, nothing happens.

@@ -111,18 +111,20 @@ extension Replicator {
         _ stored: [StoredObject],
         _ contents: RepositoryContents
     ) throws(DatabaseError) {
-        let name = ObjectName.snapshot(generation: newest.generation, sequence: newest.sequence).text
         let sizes = Dictionary(stored.map { ($0.name, $0.size) }) { first, _ in first }
         for (index, digest) in newest.chunks.enumerated() {
             let pages = min(newest.chunkPages, newest.pageCount - Int64(index) * newest.chunkPages)
             let chunk = ObjectName.chunk(digest).text
             guard sizes[chunk] == pages * Int64(newest.pageSize) else {
-                throw .damagedObject(chunk, "\(name), the newest, needs it, and it is not there whole. Nothing was removed")
+                throw .damagedObject(chunk, "it is needed, and missing or cut off. Nothing was removed")
             }
         }
         guard let generation = contents.generations.first(where: { $0.number == newest.generation }),
             generation.end(after: newest.sequence) == max(newest.sequence, generation.segments.last ?? 0)
-        else { throw .damagedObject(name, "a segment is missing that followed it. Nothing was removed") }
+        else {
+            let name = ObjectName.snapshot(generation: newest.generation, sequence: newest.sequence).text
+            throw .damagedObject(name, "a segment that followed it is missing. Nothing was removed")
+        }
     }
 
     /// Notes behind what the end of a generation, or what lies before its next snapshot, is removed: a restore tells that from

@@ -116,17 +116,17 @@ struct OpeningAnswerTests {
 
     // MARK: Logs of others
 
-    /// A process that has the log open, and cannot be looked into.
-    private func withUnseenUser(_ body: () throws -> Void) throws {
+    /// A process that has the log or journal open, and cannot be looked into.
+    private func withUnseenUser(of suffix: String = "-wal", _ body: (_ process: Int32) throws -> Void) throws {
         let (input, output) = (Pipe(), Pipe())
         let holder = Process()
         holder.executableURL = URL(fileURLWithPath: "/bin/sh")
-        holder.arguments = ["-c", "exec 9<>'\(path)-wal'; echo ready; read line"]
+        holder.arguments = ["-c", "exec 9<>'\(path)\(suffix)'; echo ready; read line"]
         (holder.standardInput, holder.standardOutput) = (input, output)
         try holder.run()
         #expect(output.fileHandleForReading.availableData == Data("ready\n".utf8))
         let watch = CallWatch("/proc/\(holder.processIdentifier)/fd", failing: 0...Int.max - 1, code: EACCES)
-        let result = Result { try body() }
+        let result = Result { try body(holder.processIdentifier) }
         watch.end()
         try input.fileHandleForWriting.close()
         holder.waitUntilExit(minutes: 10)
@@ -137,9 +137,13 @@ struct OpeningAnswerTests {
     @Test func aLogThatAnUnseenProcessHasOpen() throws {
         try directory.write("db", [UInt8](repeating: 1, count: 4096))
         let log = try FileSystem.status(directory.write("db-wal", [UInt8](repeating: 1, count: 100)))
-        try withUnseenUser {
-            let error = #expect(throws: DatabaseError.self) { try StoreOpening.isLogInUse(ofStore: path, log: log) }
-            #expect(error?.message.contains("may not look into") == true, "\(error as Any)")
+        try withUnseenUser { _ in
+            for table in [LockTable(), nil] {
+                let error = #expect(throws: DatabaseError.self) {
+                    try StoreOpening.isLogInUse(ofStore: path, log: log) { table }
+                }
+                #expect(error?.message.contains("may not look into") == true, "\(error as Any)")
+            }
             let store = open(path, O_RDWR | O_CLOEXEC)
             defer { close(store) }
             var lock = flock(
@@ -152,6 +156,52 @@ struct OpeningAnswerTests {
             try #require(fcntl(store, F_SETLK, &lock) == 0)
             #expect(try !StoreOpening.isLogInUse(ofStore: path, log: log))
         }
+    }
+
+    /// As long as somebody has reserved the store, it is that which is changed.
+    @Test func aJournalThatAnUnseenProcessWrites() throws {
+        let plain = Database(path: path)
+        try plain.openVerified()
+        try plain.executeUpdate("CREATE TABLE t (a)", values: nil)
+        try directory.write("db-journal", [UInt8](repeating: 1, count: 600))
+        let id = LockTable.name(of: try FileSystem.status(path))
+        try withUnseenUser(of: "-journal") { process in
+            func refusal(_ lines: [String], _ hasWriters: Int32?) -> String? {
+                do throws(DatabaseError) {
+                    try StoreOpening.requireNoJournalOfFormerFile(
+                        ofStore: path,
+                        table: { LockTable(lines: lines) },
+                        hasWriters: hasWriters.map { answer in { _ in answer } } ?? StoreOpening.hasWriters
+                    )
+                    return nil
+                } catch {
+                    return error.reason == .busy ? error.message : "\(error)"
+                }
+            }
+            let unseen = "has not locked the file that is there"
+            #expect(refusal([], nil)?.contains(unseen) == true)
+            #expect(refusal([], 0) == nil && refusal([], -1) == nil)
+            // Where the kernel gives no lease: somebody who writes another store of the device.
+            let other = "1: POSIX  ADVISORY  WRITE \(process) \(id)0 1073741825 1073741825"
+            #expect(refusal([other], -1)?.contains("such as process \(process) (sh)") == true)
+            let harmless = [
+                "1: POSIX  ADVISORY  READ \(process) \(id)0 1073741825 1073741825",
+                "1: POSIX  ADVISORY  WRITE \(process) \(id)0 1073741826 1073742335",
+                "1: POSIX  ADVISORY  WRITE \(process) \(id) 1073741825 1073741825",
+                "1: POSIX  ADVISORY  WRITE \(getpid()) \(id)0 1073741825 1073741825",
+                "1: POSIX  ADVISORY  WRITE -1 \(id)0 1073741825 1073741825",
+            ]
+            #expect(refusal(harmless, -1) == nil)
+            // Who has a lock on this one, too, writes this one.
+            #expect(refusal([other, harmless[2]], -1) == nil)
+            unlink(directory.file("db-journal"))
+            try #require(plain.beginImmediateTransaction())
+            try directory.write("db-journal", [UInt8](repeating: 1, count: 600))
+            #expect(refusal([], 1) == nil && refusal([other], -1) == nil)
+            unlink(directory.file("db-journal"))
+            #expect(plain.rollback())
+        }
+        plain.close()
     }
 }
 
