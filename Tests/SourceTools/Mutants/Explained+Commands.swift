@@ -222,7 +222,7 @@ extension Explained {
             "SealedDB/Cipher/Recovery/StoreRecovery.swift",
             "run",
             .alwaysTrue,
-            "!LockHolders.hasLocks(on: resolved + \"-shm\")",
+            "!LockHolders.hasLocks(on: resolved + \"-shm\", ifUnknown: true)",
             "who has a lock on the index of the log has one on the store, which is asked next"
         ),
         .init(

@@ -61,8 +61,8 @@ extension NamedMutant {
             "one ships without the lease",
             "SealedDB/Replication/Shipping/Replicator.swift",
             .statement,
-            "try storage.lease(known: mark)",
-            "_ = storage"
+            "try requireSamePlace()\n            try requireSameRepository()",
+            "try requireSameRepository()"
         ),
         .init(
             "the transaction of the last look ends before the next one has begun",
