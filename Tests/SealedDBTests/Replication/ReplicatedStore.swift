@@ -221,10 +221,21 @@ final class ReplicatedStore {
     }
 
     /// Puts the copy in the place of the repository. What was shipped since is not there any more.
-    func putCopyBack() throws {
+    /// - Parameter keepsDirectory: whether only what is in it is replaced.
+    func putCopyBack(keepsDirectory: Bool = false) throws {
         guard let kept else { return }
-        try FileManager.default.removeItem(atPath: repository)
-        try FileManager.default.copyItem(atPath: repository + "-copy", toPath: repository)
+        let files = FileManager.default
+        if keepsDirectory {
+            for name in try files.contentsOfDirectory(atPath: repository) {
+                try files.removeItem(atPath: repository + "/" + name)
+            }
+            for name in try files.contentsOfDirectory(atPath: repository + "-copy") {
+                try files.copyItem(atPath: "\(repository)-copy/\(name)", toPath: "\(repository)/\(name)")
+            }
+        } else {
+            try files.removeItem(atPath: repository)
+            try files.copyItem(atPath: repository + "-copy", toPath: repository)
+        }
         reports.removeLast(reports.count - kept)
         shippedCount = reports.last?.count ?? 0
     }

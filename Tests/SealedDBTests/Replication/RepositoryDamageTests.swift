@@ -282,14 +282,15 @@ struct RepositoryDamageTests {
     }
 
     /// An older state of the repository has the same mark. What is shipped must not follow what is not there.
-    @Test(arguments: [false, true]) func anOlderCopyOfTheRepository(isLogGone: Bool) throws {
+    @Test(arguments: [false, true], [false, true])
+    func anOlderCopyOfTheRepository(isLogGone: Bool, keepsDirectory: Bool) throws {
         try store.ship()
         try store.keepCopy()
         for _ in 0..<3 {
             try store.commit(ReplicatedStore.rows(5, bytes: 3000))
             try store.ship()
         }
-        try store.putCopyBack()
+        try store.putCopyBack(keepsDirectory: keepsDirectory)
         // Also if there is nothing new.
         let error = #expect(throws: DatabaseError.self) { try store.ship() }
         #expect(error?.reason == .damaged, "\(String(describing: error))")
@@ -300,7 +301,8 @@ struct RepositoryDamageTests {
         try store.commit()
         try store.ship()
         #expect(try store.restore().commits == store.states.count)
-        #expect(try store.status.generations.count == (isLogGone ? 2 : 1))
+        // Nothing is gone on with that lies in another directory.
+        #expect(try store.status.generations.count == (isLogGone || !keepsDirectory ? 2 : 1))
     }
 
     /// What was committed to the new file would count as shipped.
