@@ -22,6 +22,22 @@ struct ImportFailureTests {
         ("a,b,A\n1,2,3\n", 1, "column 3 of the header has the name of one before it"),
     ]
 
+    /// No name of SQLite holds one.
+    @Test(arguments: [
+        ("n.tsv", "a\\0b\tc\n1\t2\n", "column 1 of the header has a name with a NUL byte"),
+        ("n.csv", "c,\"a\0b\"\n1,2\n", "NUL byte"),
+        ("n.json", "{\"a\": 1, \"b\\u0000c\": 2}", "member 2 has a name with a NUL byte"),
+    ])
+    func namesWithNULBytes(file: String, text: String, reason: String) throws {
+        let sandbox = try Sandbox()
+        try sandbox.makeStore()
+        let before = try sandbox.contents("db")
+        try sandbox.write(file, text)
+        let outcome = try sandbox.fail(65, "import", "db", "new", file, "--key-file", "key")
+        #expect(outcome.error.contains("\(file), line 1: ") && outcome.error.contains(reason), "\(outcome.error)")
+        try checkUnchanged(sandbox, before)
+    }
+
     private func checkUnchanged(_ sandbox: Sandbox, _ before: Data) throws {
         #expect(try sandbox.contents("db") == before)
         #expect(try sandbox.census(keyFile: "key").output == Sandbox.wholeStore)

@@ -29,11 +29,11 @@ extension Statement {
                     sql: sql
                 )
             }
-            guard let value = values[key] else {
+            guard let value = key.value(in: values) else {
                 throw DatabaseError(
                     extendedCode: SQLITE_RANGE,
                     reason: .misuse,
-                    message: "The dictionary has no value for the parameter :\(key). Nothing was executed.",
+                    message: "The dictionary has no value for the parameter :\(key.key). Nothing was executed.",
                     sql: sql
                 )
             }

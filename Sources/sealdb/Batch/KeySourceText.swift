@@ -36,7 +36,17 @@ struct KeySourceText: Sendable {
                 throw Failure(.usage, "\(kind): takes the absolute path of a program, and its arguments.")
             }
             var arguments: [String] = []
-            for word in words { arguments.append(try replacePlaceholders(in: word, store)) }
+            for word in words {
+                let argument = try replacePlaceholders(in: word, store)
+                guard !argument.begins(with: "-") || word.begins(with: "-") else {
+                    throw Failure(
+                        .configuration,
+                        "The program of \(kind): would take the name of this store for an option. Nothing was run. Rename the "
+                            + "store, or give its path ({path})."
+                    )
+                }
+                arguments.append(argument)
+            }
             switch kind {
             case "key-command": return .source(.keyCommand(arguments))
             case "unwrap-command": return .source(.unwrapCommand(arguments))

@@ -99,6 +99,23 @@ struct BatchValuesTests {
         #expect(file == "/k/" + stem)
     }
 
+    /// Whoever may write in a directory would choose the options of a program that somebody else runs.
+    @Test func namesThatLookLikeOptions() throws {
+        let source = try KeySourceText("key-command:/bin/show -q {stem} {path}")
+        for path in ["/nowhere/--help.db", "/nowhere/-rf x.db"] {
+            let error = #expect(throws: Failure.self) { try source.origin(for: StoreItem(path)) }
+            #expect(
+                error?.status == .configuration && error?.message.contains("for an option") == true,
+                "\(error as Any)"
+            )
+        }
+        guard case .source(.keyCommand(let words, _)) = try source.origin(for: StoreItem("/nowhere/a-b.db")) else {
+            Issue.record("It is no command.")
+            return
+        }
+        #expect(words == ["/bin/show", "-q", "a-b", "/nowhere/a-b.db"])
+    }
+
     // MARK: Space
 
     /// The largest copies may be the ones that exist at the same time, wherever they stand in the list.

@@ -46,13 +46,14 @@ extension Statement {
         var slot = ParameterSlot(statement: self)
         for name in names.all {
             slot.position += 1
-            guard let name, let value = values[name] else {
+            // A dictionary takes names for equal that SQLite does not.
+            guard let name, let found = values.index(forKey: name), values[found].key.isSame(as: name) else {
                 throw SQL.unusable(
                     "there is no value for its parameter \(parameterName(at: slot.position) ?? "\(slot.position)").",
                     sql: sql
                 )
             }
-            if let value {
+            if let value = values[found].value {
                 try value.bind(to: slot)
             } else {
                 try bindNull(at: slot.position)

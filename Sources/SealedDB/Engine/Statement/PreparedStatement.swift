@@ -34,7 +34,7 @@ final class PreparedStatement {
     /// The column names, once they are needed, and how often SQLite had prepared the statement again by then.
     @exclusivity(unchecked) private var columnNames: (names: ColumnNames, reprepareCount: Int32)?
     /// The names of the parameters, as dictionary keys, once they are needed.
-    private var parameterKeys: [AnyHashable?]?
+    private var parameterKeys: [ParameterKey?]?
     private var parameterNames: (all: [String?], count: Int)?
     // Unchecked, because its calls are never nested.
     @exclusivity(unchecked) private var boundBytes: BoundBytes
@@ -141,13 +141,13 @@ final class PreparedStatement {
     }
 
     /// Returns the parameter names without their colon; `nil` for a parameter that is not of the form `:name`.
-    func parameterKeys(_ pointer: OpaquePointer) -> [AnyHashable?] {
+    func parameterKeys(_ pointer: OpaquePointer) -> [ParameterKey?] {
         if let parameterKeys { return parameterKeys }
-        let keys = (0..<parameterCount).map { index -> AnyHashable? in
+        let keys = (0..<parameterCount).map { index -> ParameterKey? in
             guard let name = sqlite3_bind_parameter_name(pointer, index + 1), name[0] == CChar(UInt8(ascii: ":")) else {
                 return nil
             }
-            return AnyHashable(String(cString: name + 1))
+            return ParameterKey(String(cString: name + 1))
         }
         parameterKeys = keys
         return keys
@@ -216,5 +216,26 @@ struct BoundBytes: ~Copyable {
     mutating func wipe() {
         if count > 0 { start?.initializeMemory(as: UInt8.self, repeating: 0, count: count) }
         count = 0
+    }
+}
+
+/// The name of a parameter, as a key of dictionaries.
+struct ParameterKey {
+    let key: AnyHashable
+    /// `nil` if it is ASCII: then no other name is equal to it. A dictionary takes others for equal that SQLite does not.
+    private let text: String?
+
+    init(_ text: String) {
+        key = AnyHashable(text)
+        self.text = text.utf8.allSatisfy { $0 < 0x80 } ? nil : text
+    }
+
+    func value(in values: [AnyHashable: Any]) -> Any? {
+        guard let text else { return values[key] }
+        guard let found = values.index(forKey: key), (values[found].key.base as? String)?.isSame(as: text) == true
+        else {
+            return nil
+        }
+        return values[found].value
     }
 }

@@ -284,7 +284,7 @@ public final class Statement {
     var parameterCount: Int32 { pointer == nil ? 0 : prepared.parameterCount }
 
     /// The names of the parameters without the colon; `nil` for a parameter that is not of the form `:name`.
-    var parameterKeys: [AnyHashable?] { turnPointer.map { prepared.parameterKeys($0) } ?? [] }
+    var parameterKeys: [ParameterKey?] { turnPointer.map { prepared.parameterKeys($0) } ?? [] }
 
     /// The names of the parameters without the signs that begin them, and how many different ones there are.
     var parameterNames: (all: [String?], count: Int) { turnPointer.map { prepared.parameterNames($0) } ?? ([], 0) }

@@ -48,23 +48,28 @@ extension SlotTable {
         )
     }
 
-    /// Whether the output holds the key as it is, as hex digits, or in base64, with whatever blanks and newlines.
+    /// Whether the output holds the key as it is, as hex digits with whatever colons and hyphens, or in base64, also that for URLs; with
+    /// whatever blanks and newlines.
     private static func shows(
         _ secret: SecretBytes,
         _ digits: SecretBytes,
         in output: SecretBytes
     ) throws(DatabaseError) -> Bool {
         try output.withBytes { output throws(DatabaseError) in
-            // As it is, without blanks, and that in lower case.
+            // As base64 without blanks, and as hex digits in lower case.
             try SecretBytes.withScratch(count: output.count * 2) { scratch throws(DatabaseError) in
-                var count = 0
+                let (hyphen, colon) = (UInt8(ascii: "-"), UInt8(ascii: ":"))
+                var (count, digitCount) = (0, 0)
                 for byte in output where ![0x20, 0x09, 0x0a, 0x0d].contains(byte) {
-                    scratch[count] = byte
-                    scratch[output.count + count] = (0x41...0x5a).contains(byte) ? byte | 0x20 : byte
+                    scratch[count] =
+                        byte == hyphen ? UInt8(ascii: "+") : byte == UInt8(ascii: "_") ? UInt8(ascii: "/") : byte
                     count += 1
+                    guard byte != hyphen, byte != colon else { continue }
+                    scratch[output.count + digitCount] = (0x41...0x5a).contains(byte) ? byte | 0x20 : byte
+                    digitCount += 1
                 }
                 let joined = UnsafeRawBufferPointer(rebasing: scratch[..<count])
-                let lower = UnsafeRawBufferPointer(rebasing: scratch[output.count..<(output.count + count)])
+                let lower = UnsafeRawBufferPointer(rebasing: scratch[output.count..<(output.count + digitCount)])
                 return try secret.withBytes { secret throws(DatabaseError) in
                     try digits.withBytes { digits throws(DatabaseError) in
                         let digits = UnsafeRawBufferPointer(rebasing: digits.dropLast())

@@ -192,6 +192,7 @@ struct Importer {
             if name.isEmpty {
                 throw ImportError(line: reader.record.line, reason: "column \(index + 1) of the header has no name")
             }
+            try requireNoNUL(name, "column \(index + 1) of the header", line: reader.record.line)
             // Like SQLite, this compares names without regard to the case of ASCII letters.
             guard seen.insert(ExactText(name: name)).inserted else {
                 throw ImportError(
@@ -205,6 +206,12 @@ struct Importer {
         return names
     }
 
+    /// SQLite's names end there.
+    private func requireNoNUL(_ name: String, _ place: String, line: Int) throws(ImportError) {
+        guard name.utf8.contains(0) else { return }
+        throw ImportError(line: line, reason: "\(place) has a name with a NUL byte")
+    }
+
     private func requireFewNames(_ names: [String], line: Int) throws(ImportError) {
         guard names.count > Importer.maximumColumnCount else { return }
         throw ImportError(
@@ -216,9 +223,15 @@ struct Importer {
     /// Reads the first object of JSON, unless it is known already which members are wanted.
     /// - Returns: the names of the columns.
     private func readNames(_ reader: inout some RecordReader, _ database: Database) throws -> [String] {
-        if let known = reader.foundNames, !known.isEmpty { return known }
-        guard try reader.next(), let names = reader.foundNames, !names.isEmpty else {
-            throw ImportError(line: reader.record.line, reason: "there is no object whose members could be columns")
+        var names = reader.foundNames ?? []
+        if names.isEmpty {
+            guard try reader.next(), let found = reader.foundNames, !found.isEmpty else {
+                throw ImportError(line: reader.record.line, reason: "there is no object whose members could be columns")
+            }
+            names = found
+        }
+        for (index, name) in names.enumerated() {
+            try requireNoNUL(name, "member \(index + 1)", line: reader.record.line)
         }
         return names
     }

@@ -57,15 +57,15 @@ final class JSONWriter: ResultWriter {
     /// Makes column names unique, because an object should not have a name twice. Like in SQLite's shell, the second
     /// `id` becomes `id:1`.
     static func unique(_ columns: [String]) -> [String] {
-        var used = Set<String>()
+        var used = Set<ExactText>()
         return columns.map { column in
             var name = column
             var number = 0
-            while used.contains(name) {
+            while used.contains(ExactText(name)) {
                 number += 1
                 name = "\(column):\(number)"
             }
-            used.insert(name)
+            used.insert(ExactText(name))
             return name
         }
     }

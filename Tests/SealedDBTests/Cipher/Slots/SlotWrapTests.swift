@@ -105,7 +105,15 @@ struct SlotWrapTests {
             let key = try SecretBytes(copying: bytes)
             let hex = Data(Hexadecimal.string(bytes).utf8)
             let base64 = hex.base64EncodedString()
-            for text in [Data(bytes).base64EncodedString(), base64, "key: \(base64)!"] {
+            let forURLs = Data(bytes).base64EncodedString().map { $0 == "+" ? "-" : $0 == "/" ? "_" : $0 }
+            func pairs(_ separator: String) -> String {
+                bytes.map { Hexadecimal.string([$0]) }.joined(separator: separator)
+            }
+            let texts = [
+                Data(bytes).base64EncodedString(), base64, "key: \(base64)!", String(forURLs), pairs(":"),
+                pairs("-").uppercased(), pairs(" : "),
+            ]
+            for text in texts {
                 let error = try #require(throws: DatabaseError.self) {
                     try self.table.wrap(key, self.dataKey, by: KeyCommand(["/bin/echo", text], timeout: 60))
                 }
