@@ -116,6 +116,10 @@ struct QueryTests {
             try query(sandbox, "SELECT 1 AS a, x'0aFF' AS `b\"c`", "--format", "insert", "--into", "t")
                 == "INSERT INTO \"t\"(\"a\",\"b\"\"c\") VALUES(1,X'0aff');\n"
         )
+        // Equal to Swift, and two names.
+        let (composed, decomposed) = ("\u{e9}", "e\u{301}")
+        let names = try query(sandbox, "SELECT 1 AS \(composed), 2 AS \(decomposed)", "--format", "jsonl")
+        #expect(Array(names.utf8) == Array("{\"\(composed)\":1,\"\(decomposed)\":2}\n".utf8))
         #expect(try query(sandbox, "SELECT 1 AS a WHERE 0", "--format", "jsonl").isEmpty)
         try sandbox.fail(64, "query", "db", "SELECT 1", "--format", "insert", "--key-file", "key")
         try sandbox.fail(64, "query", "db", "SELECT 1", "--into", "t", "--key-file", "key")

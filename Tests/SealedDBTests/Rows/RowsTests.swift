@@ -388,6 +388,16 @@ struct RowsTests {
             }
             #expect(error?.message.contains(message) == true, "\(error?.message ?? "")")
         }
+        // Equal to Swift, and two parameters to SQLite.
+        let (composed, decomposed) = ("\u{e9}", "e\u{301}")
+        let sql = "SELECT name FROM person WHERE id = :" + composed
+        #expect(try names(sql, [composed: 2]) == ["Bob"])
+        let other = #expect(throws: DatabaseError.self) { try names(sql, [decomposed: 2]) }
+        #expect(other?.message.contains("there is no value for its parameter") == true, "\(other as Any)")
+        let found = database.executeQuery(SQL(raw: sql), withParameterDictionary: [composed: 2])
+        #expect(found?.next() == true)
+        found?.close()
+        #expect(database.executeQuery(SQL(raw: sql), withParameterDictionary: [decomposed: 2]) == nil)
         let nameless = #expect(throws: DatabaseError.self) {
             try names("SELECT name FROM person WHERE id = ?", ["": 1])
         }
