@@ -33,8 +33,8 @@ extension NamedMutant {
             "snapshots are removed in favour of those of a store that is not sound",
             "SealedDB/Replication/Shipping/Replicator+Retention.swift",
             .statement,
-            "if kept.contains(false) { try requireSoundStructure() }",
-            ""
+            "try requireSoundStructure()\n            try requireWhole(manifests[0], stored, contents)",
+            "try requireWhole(manifests[0], stored, contents)"
         ),
         .init(
             "a follower removes a file of the user's",
@@ -139,8 +139,8 @@ extension NamedMutant {
             "a file whose lock the kernel's table lacks has none",
             "SealedDB/System/LockHolders.swift",
             .expression,
-            "!table.processes(withLocksOn: file).isEmpty || !locks(ofDescriptorsOf: [file]).isEmpty",
-            "!table.processes(withLocksOn: file).isEmpty"
+            "!locks(ofDescriptorsOf: [file]).isEmpty || table == nil && ifUnknown",
+            "table == nil && ifUnknown"
         ),
         .init(
             "who uses the file that got the inode of a removed index is in the way of a rotation",
@@ -210,6 +210,55 @@ extension NamedMutant {
             "SealedDB/Concurrency/Connections/Writer.swift",
             .expression,
             "database.connection?.mayHoldSavepoints != true",
+            "true"
+        ),
+        .init(
+            "a log counts as used where the kernel hides its locks",
+            "SealedDB/Cipher/Logs/LogDamage.swift",
+            .expression,
+            "LockHolders.hasLocks(on: path + \"-shm\", ifUnknown: false)",
+            "LockHolders.hasLocks(on: path + \"-shm\", ifUnknown: true)"
+        ),
+        .init(
+            "who may not be looked into uses a log for any file",
+            "SealedDB/System/FileUsers.swift",
+            .expression,
+            "hasIndexLock ? .ofAnother(former: []) : .unknown",
+            ".unknown"
+        ),
+        .init(
+            "a process whose first thread has ended has no files open",
+            "SealedDB/System/ProcessDescriptors.swift",
+            .expression,
+            "thread != \"\\(process)\"",
+            "false"
+        ),
+        .init(
+            "an unseen process writes the journal of another file",
+            "SealedDB/Cipher/Opening/StoreOpening+FormerJournal.swift",
+            .statement,
+            "(ofAnother, areSeen) = (strangers, false)",
+            "areSeen = false"
+        ),
+        .init(
+            "a copy in the place of a repository is gone on with",
+            "SealedDB/Replication/Shipping/Replicator+Opening.swift",
+            .expression,
+            "hasMoved",
+            "false"
+        ),
+        .init(
+            "a repository is not looked at again when a call ends",
+            "SealedDB/Replication/Shipping/Replicator.swift",
+            .statement,
+            "try requireSamePlace()\n            report.generation = tail?.generation ?? 0",
+            "report.generation = tail?.generation ?? 0"
+        ),
+        .init(
+            "old snapshots are removed in favour of one that is not whole",
+            "SealedDB/Replication/Shipping/Replicator+Retention.swift",
+            .expression,
+            "sizes[chunk] == pages * Int64(newest.pageSize)",
             "true"
         ),
     ]

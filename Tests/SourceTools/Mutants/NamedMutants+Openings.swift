@@ -124,10 +124,10 @@ extension NamedMutant {
         ),
         .init(
             "the journal of a file that somebody still changes is put back into another one",
-            "SealedDB/Cipher/Opening/StoreOpening+FormerLog.swift",
+            "SealedDB/Cipher/Opening/StoreOpening+FormerJournal.swift",
             .expression,
-            "[before, after].reduce(writers) { $0.subtracting($1.processes(withLocksOn: file)) }",
-            "Set<Int32>()"
+            "writers.filter { $0.changesAnother(than: LockTable.name(of: store)) }",
+            "[JournalWriter]()"
         ),
         .init(
             "recovery leaves out a journal beside a log",
