@@ -166,14 +166,18 @@ struct RepositoryNameTests {
         }
     }
 
-    /// The repository was copied to another place while a shipper ran, and another one has shipped there since.
-    @Test func aLeaseThatIsNotTheRepositorysAnyMore() throws {
+    /// The repository was copied to another place while a shipper ran, or its lease removed, and another one has shipped there since.
+    @Test(arguments: [false, true]) func aLeaseThatIsNotTheRepositorysAnyMore(isCopied: Bool) throws {
         try store.commit()
         try store.ship()
-        let copy = store.repository + ".copy"
-        try FileManager.default.copyItem(atPath: store.repository, toPath: copy)
-        try FileManager.default.removeItem(atPath: store.repository)
-        try FileManager.default.moveItem(atPath: copy, toPath: store.repository)
+        if isCopied {
+            let copy = store.repository + ".copy"
+            try FileManager.default.copyItem(atPath: store.repository, toPath: copy)
+            try FileManager.default.removeItem(atPath: store.repository)
+            try FileManager.default.moveItem(atPath: copy, toPath: store.repository)
+        } else {
+            #expect(unlink(store.repository + "/lease") == 0)
+        }
         let other = try Database.testing(store.directory.file("other.db"), journalMode: .wal)
         defer { other.close() }
         try other.fill(rows: 5)
@@ -188,6 +192,7 @@ struct RepositoryNameTests {
         #expect(throws: DatabaseError.self) { try store.ship() }
         second.close()
         let error = #expect(throws: DatabaseError.self) { try store.ship() }
-        #expect(error?.message.contains("another one writes to this repository") == true, "\(error as Any)")
+        let what = isCopied ? "is another directory" : "another one writes to this repository"
+        #expect(error?.message.contains(what) == true, "\(error as Any)")
     }
 }

@@ -290,7 +290,7 @@ final class DirectoryStorage: RepositoryStorage {
         if !isSame {
             // Of this one nothing is known.
             (durable, synchronized) = ([], [])
-            release()
+            giveBackLease()
         }
         try takeLease(known: mark)
         directory = now
@@ -307,7 +307,7 @@ final class DirectoryStorage: RepositoryStorage {
             }
             if let named, named.isSameFile(as: status) { return }
             // It was removed: somebody else may have leased it.
-            release()
+            giveBackLease()
         }
         // Otherwise a file would be left where a disk is not mounted.
         if mark != nil { _ = try RepositoryMark.existing(self) }
@@ -337,6 +337,12 @@ final class DirectoryStorage: RepositoryStorage {
     }
 
     func release() {
+        giveBackLease()
+        // Whoever leases it next goes on at its end, as another process would.
+        directory = nil
+    }
+
+    private func giveBackLease() {
         guard leaseDescriptor >= 0 else { return }
         sealeddb_unlock_and_close(leaseDescriptor)
         leaseDescriptor = -1
