@@ -176,14 +176,6 @@ static inline int sealeddb_lock_to_look(sqlite3 *db, int *has_writer) {
     return rc;
 }
 
-// Whether somebody has reserved the file of "main", to write it, as SQLite asks before it rolls a journal back.
-static inline int sealeddb_is_reserved(sqlite3 *db, int *is_reserved) {
-    sqlite3_file *file;
-    *is_reserved = 1;
-    int rc = sealeddb_open_file(db, "main", &file);
-    return rc == SQLITE_OK ? file->pMethods->xCheckReservedLock(file, is_reserved) : rc;
-}
-
 static inline int sealeddb_unlock_after_look(sqlite3 *db) {
     sqlite3_file *file;
     int rc = sealeddb_open_file(db, "main", &file);

@@ -112,7 +112,7 @@ package enum FileUsers {
         private mutating func look(into process: Int32) {
             guard let descriptors = ProcessDescriptors(of: process) else {
                 // The process has ended, or it cannot be examined: not by this user, or for want of memory or descriptors.
-                if !ProcessDescriptors.saysEnded(errno), !Search.isOfKernel(process) {
+                if !ProcessDescriptors.hasEnded(process, errno), !Search.isOfKernel(process) {
                     unseen.append(LockHolders.describe(process))
                 }
                 return
@@ -134,7 +134,7 @@ package enum FileUsers {
         /// Whether it is a kernel thread or a process that has ended: neither has memory of its own, nor threads.
         private static func isOfKernel(_ process: Int32) -> Bool {
             guard let status = FileSystem.kernelText("/proc/\(process)/status") else {
-                return ProcessDescriptors.saysEnded(errno)
+                return ProcessDescriptors.hasEnded(process, errno)
             }
             let hasThreads = !["0", "1"].contains { status.contains("\nThreads:\t\($0)\n") }
             return !status.contains("\nVmSize:") && !hasThreads
@@ -176,7 +176,7 @@ extension FileUsers {
             return hasIndexLock ? .ofAnother(former: []) : .unknown
         }
         guard let descriptors = ProcessDescriptors(of: process) else {
-            return ProcessDescriptors.saysEnded(errno) ? .none : unknown
+            return ProcessDescriptors.hasEnded(process, errno) ? .none : unknown
         }
         var files: [OpenFile] = []
         // The table may lack a lock, and so that on the former file.

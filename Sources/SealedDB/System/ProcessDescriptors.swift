@@ -20,7 +20,8 @@ struct ProcessDescriptors {
         for thread in FileSystem.names(in: own + "/task") ?? [] where thread != "\(process)" {
             let folder = "\(own)/task/\(thread)"
             guard let numbers = FileSystem.names(in: folder + "/fd") else {
-                if ProcessDescriptors.saysEnded(errno) { continue }
+                // That thread has ended.
+                if errno == ENOENT || errno == ESRCH { continue }
                 return nil
             }
             guard numbers.isEmpty else {
@@ -31,8 +32,13 @@ struct ProcessDescriptors {
         (folder, self.numbers) = (own, [])
     }
 
-    /// Whether an error says that a process or thread has ended.
-    static func saysEnded(_ number: Int32) -> Bool { number == ENOENT || number == ESRCH }
+    /// Whether a process has ended, of which something could not be read.
+    /// - Parameter number: the error. It says so, too, of a process that /proc hides.
+    static func hasEnded(_ process: Int32, _ number: Int32) -> Bool {
+        guard number == ENOENT || number == ESRCH else { return false }
+        // No signal is sent.
+        return kill(process, 0) != 0 && errno == ESRCH
+    }
 
     /// Leads to the file, whatever has its name now.
     func link(_ number: String) -> String { "\(folder)/fd/\(number)" }

@@ -62,10 +62,17 @@ extension StoreOpening {
             var strangers: Set<Int32> = [JournalUsers.unseen]
             if !isWritten {
                 strangers = before.writers(ofOtherStoresThan: store).subtracting(known)
-                    .filter { ProcessDescriptors(of: $0) == nil }
+                    .filter { ProcessDescriptors(of: $0) == nil && JournalUsers.mayHaveMade(journal, $0) }
             }
             guard !strangers.isEmpty, try !JournalUsers.isReserved(path, vfs) else { return }
             (ofAnother, areSeen) = (strangers, false)
+        }
+
+        /// Whether a journal may be that of a process. Those of root have the owner of their store.
+        private static func mayHaveMade(_ journal: stat, _ process: Int32) -> Bool {
+            // Of a process that has ended, or is hidden, nothing is known.
+            guard let status = try? FileSystem.status("/proc/\(process)") else { return true }
+            return status.st_uid == 0 || status.st_uid == journal.st_uid
         }
 
         private static func isReserved(_ path: String, _ vfs: String?) throws(DatabaseError) -> Bool {

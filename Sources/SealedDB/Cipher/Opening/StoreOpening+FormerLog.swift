@@ -23,7 +23,7 @@ extension StoreOpening {
         for attempt in 0..<10 {
             if attempt > 0 { LockHolders.pause() }
             // Without the table, descriptors tell of those whom this user may look into.
-            let users = try LogUsers(ofStore: path, table() ?? .empty)
+            let users = try LogUsers(ofStore: path, table())
             others = others.map { inCommon($0, users.ofAnother) } ?? users.ofAnother
             if others == [:] { return users.areKnown && users.useIndex }
         }
@@ -57,7 +57,8 @@ extension StoreOpening {
         /// Whether some have locks on the index of the log.
         private(set) var useIndex: Bool
 
-        init(ofStore path: String, _ table: LockTable) throws(DatabaseError) {
+        init(ofStore path: String, _ known: LockTable?) throws(DatabaseError) {
+            let table = known ?? .empty
             let store = try FileSystem.status(path)
             let log = try StoreOpening.file("-wal", beside: path)
             let index = try StoreOpening.file("-shm", beside: path)
@@ -71,7 +72,11 @@ extension StoreOpening {
                 let holders = try FileUsers.withDescriptors(ofLog: path + "-wal")
                 processes.formUnion(holders.found)
                 let isUnseen = holders.isOpen && processes.isEmpty
-                if isUnseen, table.processes(withLocksOn: store).isEmpty { ofAnother[LogUsers.unseen] = [] }
+                if isUnseen {
+                    areKnown = false
+                    // Without the table, he may use it for this file like anybody.
+                    if known != nil, table.processes(withLocksOn: store).isEmpty { ofAnother[LogUsers.unseen] = [] }
+                }
             }
             let place = FileUsers.Place(
                 path: path,

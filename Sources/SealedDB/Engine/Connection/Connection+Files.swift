@@ -66,11 +66,17 @@ extension Connection {
         return code == SQLITE_OK && hasWriter == 0 ? try body() : nil
     }
 
-    /// Whether somebody is writing "main", or about to. https://www.sqlite.org/lockingv3.html
+    /// Whether somebody is writing "main", or about to, or rolls a journal back. Not for a connection that is reading.
+    /// https://www.sqlite.org/lockingv3.html
     func isReserved() throws(DatabaseError) -> Bool {
         guard let handle else { throw .notOpen }
         var isReserved: Int32 = 1
-        try check(sealeddb_is_reserved(handle, &isReserved))
+        let code = sealeddb_lock_to_look(handle, &isReserved)
+        // If the unlock fails, closing the file, which follows soon, releases the lock too.
+        defer { _ = sealeddb_unlock_after_look(handle) }
+        // Nobody else may read then.
+        if code & 0xff == SQLITE_BUSY { return true }
+        try check(code)
         return isReserved != 0
     }
 

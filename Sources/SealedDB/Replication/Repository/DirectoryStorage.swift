@@ -284,7 +284,6 @@ final class DirectoryStorage: RepositoryStorage {
 
     @discardableResult
     func lease(known mark: RepositoryMark?) throws(DatabaseError) -> Bool {
-        // The name is that of the directory itself, so that the time of its creation is.
         let now = try FileIdentity(ofExisting: path)
         let isSame = directory.map { before in now.map { $0.isSame(as: before) } ?? false } ?? true
         if !isSame {
@@ -293,19 +292,17 @@ final class DirectoryStorage: RepositoryStorage {
             giveBackLease()
         }
         try takeLease(known: mark)
-        directory = now
+        if directory == nil || !isSame {
+            // In an overlay, the lease is the first that is written, and gives the directory another time of creation.
+            directory = try holdsLease() ? FileIdentity(ofExisting: path) : now
+        }
         return isSame
     }
 
     private func takeLease(known mark: RepositoryMark?) throws(DatabaseError) {
         let file = "\(path)/\(DirectoryStorage.leaseName)"
         if leaseDescriptor >= 0 {
-            let named = try FileSystem.statusIfPresent(file)
-            var status = stat()
-            guard fstat(leaseDescriptor, &status) == 0 else {
-                throw .system("Cannot examine \(file)", reason: .ioError)
-            }
-            if let named, named.isSameFile(as: status) { return }
+            if try holdsLease() { return }
             // It was removed: somebody else may have leased it.
             giveBackLease()
         }
@@ -334,6 +331,17 @@ final class DirectoryStorage: RepositoryStorage {
             // It does no harm if it stays.
             unlink("\(path)/\(name)")
         }
+    }
+
+    /// Whether the lease at the path is the one that is held.
+    private func holdsLease() throws(DatabaseError) -> Bool {
+        let file = "\(path)/\(DirectoryStorage.leaseName)"
+        let named = try FileSystem.statusIfPresent(file)
+        var status = stat()
+        guard fstat(leaseDescriptor, &status) == 0 else {
+            throw .system("Cannot examine \(file)", reason: .ioError)
+        }
+        return named?.isSameFile(as: status) ?? false
     }
 
     func release() {

@@ -138,12 +138,10 @@ struct OpeningAnswerTests {
         try directory.write("db", [UInt8](repeating: 1, count: 4096))
         let log = try FileSystem.status(directory.write("db-wal", [UInt8](repeating: 1, count: 100)))
         try withUnseenUser { _ in
-            for table in [LockTable(), nil] {
-                let error = #expect(throws: DatabaseError.self) {
-                    try StoreOpening.isLogInUse(ofStore: path, log: log) { table }
-                }
-                #expect(error?.message.contains("may not look into") == true, "\(error as Any)")
-            }
+            let error = #expect(throws: DatabaseError.self) { try StoreOpening.isLogInUse(ofStore: path, log: log) }
+            #expect(error?.message.contains("may not look into") == true, "\(error as Any)")
+            // Without the table it may be used for this file: its pages are looked at.
+            #expect(try !StoreOpening.isLogInUse(ofStore: path, log: log) { nil })
             let store = open(path, O_RDWR | O_CLOEXEC)
             defer { close(store) }
             var lock = flock(
