@@ -61,7 +61,7 @@ extension NamedMutant {
             "who uses a former log passes unless this user may look into that process",
             "SealedDB/Cipher/Opening/StoreOpening+FormerLog.swift",
             .statement,
-            "if isUnseen, table.processes(withLocksOn: store).isEmpty { ofAnother[LogUsers.unseen] = [] }",
+            "if known != nil, table.processes(withLocksOn: store).isEmpty { ofAnother[LogUsers.unseen] = [] }",
             ""
         ),
         .init(

@@ -40,7 +40,7 @@ extension NamedMutant {
             "a lease counts although it is not the repository's any more",
             "SealedDB/Replication/Repository/DirectoryStorage.swift",
             .expression,
-            "named.isSameFile(as: status)",
+            "named?.isSameFile(as: status) ?? false",
             "named.st_size >= 0"
         ),
         .init(
