@@ -41,7 +41,7 @@ extension NamedMutant {
             "SealedDB/Replication/Repository/DirectoryStorage.swift",
             .expression,
             "named?.isSameFile(as: status) ?? false",
-            "named.st_size >= 0"
+            "named != nil"
         ),
         .init(
             "a shipper goes on although another one has begun a generation",
