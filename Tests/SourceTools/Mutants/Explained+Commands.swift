@@ -264,7 +264,7 @@ extension Explained {
             "SealedDB/System/FileUsers.swift",
             "look",
             .alwaysTrue,
-            "!Search.endings.contains(errno)",
+            "!ProcessDescriptors.hasEnded(process, errno)",
             "whether a process has ended is asked once more by its status"
         ),
         .init(

@@ -38,13 +38,6 @@ extension Explained {
             "without codes the verification that follows finds no damaged pages: the check only saves its time"
         ),
         .init(
-            "SealedDB/Cipher/Opening/StoreOpening+FormerLog.swift",
-            "requireNoJournalOfFormerFile",
-            .alwaysFalse,
-            "others == []",
-            "the loop goes on with an empty set, and min() of it is nil: the same answer, 0.5 s later"
-        ),
-        .init(
             "SealedDB/Cipher/Opening/StoreOpening+Lock.swift",
             "lockedConnection",
             .callDropped,

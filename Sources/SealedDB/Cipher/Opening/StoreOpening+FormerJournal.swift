@@ -36,7 +36,7 @@ extension StoreOpening {
         static let unseen: Int32 = 0
 
         private(set) var ofAnother: Set<Int32> = []
-        /// Whether they could be looked at. Otherwise they may be those, because they can be nothing else, or write some store.
+        /// Whether they could be looked at. Otherwise the kernel tells of a writer that was not found, or they write some other store.
         private(set) var areSeen = true
 
         /// - Parameter isWritten: whether the kernel tells that somebody writes the journal, and not only that it cannot tell.
@@ -82,6 +82,7 @@ extension StoreOpening {
         }
     }
 
+    /// Whether somebody writes a journal, as ``sealeddb_has_writers`` tells it; -1 also if it cannot be opened.
     static func hasWriters(_ journal: String) -> Int32 {
         // Nobody locks a journal, so to close it takes no lock from this process.
         let descriptor = sealeddb_open(journal, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0)
@@ -133,8 +134,8 @@ extension StoreOpening {
             """
             : """
             Somebody seems to write the journal beside \(path), and has not locked the file that is there: a process that this user \
-            may not look into\(names.isEmpty ? "" : ", such as " + names.joined(separator: ", ")), or one of another container. It \
-            changes a file that was there before, or undoes what was cut off; then try again.
+            may not look into\(names.isEmpty ? "" : ", such as " + names.joined(separator: ", ")), or one of another container. If \
+            it undoes a transaction that was cut off, try again. Otherwise it changes a file that was there before.
             """
         return DatabaseError(
             extendedCode: SQLITE_BUSY,
