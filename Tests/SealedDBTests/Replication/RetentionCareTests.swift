@@ -100,9 +100,9 @@ struct RetentionCareTests {
         unlink(place + "/" + ObjectName.chunk(try #require(newest.chunks.last)).text)
         // Within a call, and then before one.
         let last = store.storage.callCount + 3
-        store.storage.fails = { call in
+        store.storage.fails = { [repository = store.repository] call in
             guard call == last else { return nil }
-            #expect(rename(store.repository, place + "-former") == 0 && rename(place, store.repository) == 0)
+            #expect(rename(repository, place + "-former") == 0 && rename(place, repository) == 0)
             return nil
         }
         try store.commit()
