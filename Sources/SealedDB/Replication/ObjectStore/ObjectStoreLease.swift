@@ -120,7 +120,12 @@
                     return ObjectStoreLease.claimed.withLock { !$0.contains(token) }
                 }
                 // That of another process is held as long as the process is there.
-                return ObjectStoreLease.beginning(of: process).map { !$0.isSame(as: began) } ?? true
+                if let found = ObjectStoreLease.beginning(of: process), began != ObjectStoreLease.unknown {
+                    return !found.isSame(as: began)
+                }
+                if ProcessDescriptors.hasEnded(process, ESRCH) { return true }
+                // /proc hides it, or another process has its number now: that is no reason to wait for longer than for one
+                // elsewhere.
             }
             guard let now = headers["date"].map({ curl_getdate($0, nil) }), now > 0,
                 let last = headers["last-modified"].map({ curl_getdate($0, nil) }), last > 0
@@ -137,10 +142,9 @@
             return "\(boot.trimmingCharacters(in: .whitespacesAndNewlines)) \(space)"
         }
 
-        /// When a process began, in ticks of the kernel; `nil` if there is none.
+        /// When a process began, in ticks of the kernel; `nil` if that cannot be read.
         private static func beginning(of process: Int32) -> String? {
-            // A process that has ended has no such file.
-            guard let text = try? String(contentsOfFile: "/proc/\(process)/stat", encoding: .utf8) else { return nil }
+            guard let text = FileSystem.kernelText("/proc/\(process)/stat") else { return nil }
             // The name of the program, in brackets, may have spaces.
             let fields = text[(text.lastIndex(of: ")") ?? text.startIndex)...].split(separator: " ")
             return fields.count > 20 ? String(fields[20]) : nil

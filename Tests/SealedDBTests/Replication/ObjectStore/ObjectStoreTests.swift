@@ -267,6 +267,25 @@
             }
         }
 
+        /// One that `/proc` hides holds it as one elsewhere does: what can be seen does not tell it from another with its number.
+        @Test(arguments: [ENOENT, EACCES, EMFILE]) func hiddenProcess(code: Int32) throws {
+            try withStore { store in
+                try store.storage().lease(known: nil)
+                let text = String(decoding: try #require(store["store/lease"]), as: UTF8.self)
+                let place = try #require(text.split(separator: "\n").first { $0.hasPrefix("place: ") })
+                store["store/lease"] = try lease {
+                    $0.add("place", String(place.dropFirst("place: ".count)))
+                    $0.add("process", getppid())
+                }
+                let watch = CallWatch("/proc/\(getppid())", failing: 0...Int.max - 1, code: code)
+                defer { watch.end() }
+                let storage = try store.storage()
+                #expect(failure { try storage.lease(known: nil) }?.reason == .busy)
+                store.age("store/lease", by: 130)
+                try storage.lease(known: nil)
+            }
+        }
+
         @Test func damagedLease() throws {
             try withStore { store in
                 store["store/lease"] = bytes
