@@ -29,6 +29,9 @@ public struct DatabaseError: Error, Sendable, Hashable {
     /// Whether SQLite or SQLCipher has found that what it read is not as it should be.
     var isOfDamage: Bool { code == SQLITE_CORRUPT || code == SQLITE_NOTADB }
 
+    /// Whether SQLite could not follow the structure. Other errors of damage say what to do.
+    var isOfStructure: Bool { isOfDamage && !message.contains("`sealdb ") }
+
     /// Creates an error; the primary code is the low byte of the extended one.
     public init(
         extendedCode: Int32,

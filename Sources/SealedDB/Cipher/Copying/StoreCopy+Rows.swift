@@ -22,8 +22,7 @@ extension StoreCopy {
                 findings = try StructureCheck(connection: source).findings(.deep, report)
             }
         } catch {
-            // What SQLite says of a structure that it cannot follow. Other errors say what to do.
-            guard error.isOfDamage, !error.message.contains("`sealdb ") else { throw error }
+            guard error.isOfStructure else { throw error }
             throw StoreCopy.damagedSource([error.message], isPlaintext: own.key == nil)
         }
         guard findings.problems.isEmpty else {

@@ -69,9 +69,10 @@ struct StructureCheck {
 
     func findings(_ depth: Depth) throws(DatabaseError) -> Findings {
         let answer = try answer("PRAGMA \(depth.rawValue)")
-        guard answer.failure == nil else { return try tableByTable(depth) }
+        if answer.failure?.code == SQLITE_ERROR { return try tableByTable(depth) }
         var findings = Findings(problems: [])
         try add(answer, to: &findings)
+        if let failure = answer.failure { findings.add(problem: failure.message) }
         return findings
     }
 
@@ -85,7 +86,7 @@ struct StructureCheck {
             defer { statement.close() }
             while try statement.step() { problems.append(statement.text(at: 0) ?? "") }
         } catch {
-            guard error.code == SQLITE_ERROR else { throw error }
+            guard error.code == SQLITE_ERROR || error.isOfStructure else { throw error }
             return (problems, error)
         }
         return (problems, nil)

@@ -172,7 +172,13 @@ struct AuthenticPagesTests {
                     structure: depth,
                     leavesPagesToSQLCipher: bySQLCipher
                 )
-                return .success("\(report)")
+                // SQLite reads a cell that lies at the end of its page or behind it from what memory holds there. What it then
+                // says of rows is another thing each time.
+                let determined = report.structureProblems.filter { $0.contains(" out of range ") }
+                guard !determined.isEmpty else { return .success("\(report)") }
+                return .success(
+                    "\(report)".replacingOccurrences(of: "\(report.structureProblems)", with: "\(determined), and more")
+                )
             }
         } catch {
             return .failure(error as! DatabaseError)

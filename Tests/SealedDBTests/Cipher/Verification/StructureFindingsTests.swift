@@ -40,6 +40,21 @@ struct StructureFindingsTests {
         #expect((problem == nil) != isDamaged, "\(problem ?? "")")
     }
 
+    /// A structure that cannot be followed any further does not hide what was found in it before.
+    @Test(arguments: [StructureCheck.Depth.quick, .deep], [false, true])
+    func aStructureThatEndsTheCheck(depth: StructureCheck.Depth, isUnknown: Bool) throws {
+        try make(
+            """
+            CREATE TABLE t (a UNIQUE); CREATE TABLE u (a); INSERT INTO t VALUES (1); PRAGMA writable_schema = ON;
+            UPDATE sqlite_schema SET rootpage = (SELECT rootpage FROM sqlite_schema WHERE name LIKE '%autoindex_t%')
+            WHERE name = 'u';
+            """ + (isUnknown ? StructureFindingsTests.unknown : "")
+        )
+        let findings = try withCheck { try $0.findings(depth) }
+        #expect(findings.problems.contains { $0.hasPrefix("*** in database main ***") }, "\(findings)")
+        #expect(findings.problems.contains { $0.hasSuffix("database disk image is malformed") }, "\(findings)")
+    }
+
     /// An expression that fails for a row of one table does not hide what is wrong with others.
     @Test(arguments: [StructureCheck.Depth.quick, .deep]) func anExpressionThatFails(depth: StructureCheck.Depth) throws
     {
