@@ -196,6 +196,8 @@ struct SealdbCommand: ParsableCommand {
         signal(SIGPIPE, SIG_IGN)
         // With SIGXFSZ ignored, write(2) also reports a file that exceeds the size limit.
         signal(SIGXFSZ, SIG_IGN)
+        // Whoever started this process may ignore it, and then nobody would learn how key programs end.
+        signal(SIGCHLD, SIG_DFL)
         do {
             let arguments = Array(CommandLine.arguments.dropFirst())
             try requireCommand(arguments)

@@ -84,6 +84,15 @@ struct KeySourceOptionTests {
         #expect(try sandbox.names() == [])
     }
 
+    /// Who ignores the ends of children hands that on to what it starts.
+    @Test func startedWhereChildrenAreIgnored() throws {
+        let sandbox = try Sandbox()
+        try sandbox.makeKey()
+        let arguments = ["create", "db", "--key-command", "/bin/cat \(sandbox.path("key"))"]
+        let outcome = try sandbox.run(["env", "--ignore-signal=CHLD", Tool.sealdb] + arguments)
+        #expect(outcome.status == 0, "\(outcome.error)")
+    }
+
     @Test func commandsGetNoEnvironment() throws {
         let sandbox = try Sandbox()
         let command = "/bin/sh -c 'env > seen; echo correct horse'"

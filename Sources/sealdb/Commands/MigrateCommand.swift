@@ -120,7 +120,9 @@ struct MigrateCommand: ParsableCommand {
             if old.isSame(as: new) {
                 // The settings alone do not prove it, so the store is opened with them.
                 _ = try StoreInfo.inspect(path: store.path, key: key, cipherSettings: old)
-                let line = "\(name): has these settings already (\(new)); nothing was changed"
+                let line =
+                    "\(name): has these settings already (\(new)); nothing was changed"
+                    + TerminalText.escaped(ciphers.remark(onNew: new, of: store))
                 return StoreReport(text: .lines([line]), isUnchanged: true)
             }
             let migration = StoreMigration(
@@ -143,6 +145,7 @@ struct MigrateCommand: ParsableCommand {
             return StoreReport(
                 text: .lines([
                     "\(name): migrated from \(old) to \(new), \(report.pageCount.counted("page"))\(old.remarkOnAuthentication)"
+                        + TerminalText.escaped(ciphers.remark(onNew: new, of: store))
                 ]),
                 content: Settings(from: old, to: new, pageCount: report.pageCount)
             )

@@ -88,6 +88,15 @@ struct CipherAssignment: Sendable {
         given ?? configuration?.section(for: store)?.cipher.settings ?? CipherSettings()
     }
 
+    /// Text for the end of the line that reports that a store has new settings. Empty unless the configuration has others
+    /// for it, with which it cannot be opened any more.
+    func remark(onNew settings: CipherSettings, of store: StoreItem) -> String {
+        guard let configuration, let former = configuration.section(for: store)?.cipher.settings,
+            !former.isSame(as: settings)
+        else { return "" }
+        return "; \(configuration.path) says that it has \(former): change that before you use it"
+    }
+
     /// As for a store whose settings are found out: a plaintext header cannot be.
     func knownSettings(of store: StoreItem) -> CipherSettings? {
         if let given { return given }

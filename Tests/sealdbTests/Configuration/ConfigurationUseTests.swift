@@ -74,7 +74,12 @@ struct ConfigurationUseTests {
         try run(0, "keyring", "audit", "ring", "old/c")
         try run(0, "rotate", "a.db", "--new-key-file", "b.key")
         try run(77, "query", "a.db", "SELECT 1")
-        try run(0, "migrate", "old/c")
+        let migrated = try run(0, "migrate", "old/c")
+        #expect(migrated.output.contains("c.conf says that it has SQLCipher 3: change that"), "\(migrated.output)")
+        try run(78, "query", "old/c", "SELECT 1")
+        let again = try run(0, "migrate", "old/c")
+        #expect(again.output.contains("nothing was changed") && again.output.contains("c.conf says that it has"))
+        #expect(try !run(0, "migrate", "b.db").output.contains("says that"))
     }
 
     @Test func whatOutranksIt() throws {

@@ -33,19 +33,20 @@ enum MessageWords {
 
     private static let usual = Set(
         """
-        a abort active aggregate already an and are argument array as at attach attached aborted bad be because blob blobs by \
-        cannot change changed check code collation column columns commit conflict constraint context corrupt create cursor \
-        database databases datatype deferred delete depth detach detail different disk does due element elements empty \
-        encoding end enough error escape existing exists expected expression extension failed file first for foreign format \
-        found frame from fts3 fts4 fts5 full function functions got has have i id identical image in index insert integer \
-        into invalid is it json key large length like limit locked main malformed many match max maximum may memory mismatch \
-        missing mode modified more must name near negative no non not null number o object of offset on only open operation \
-        or out output overflow page parse parser path pattern phrase positive pragma primary progress query range rank \
-        read readonly reached recursive recursively release requested returned returns rollback root row rowid rows rtree \
-        same savepoint schema second select size source special sql stack start starting state statement statements step \
-        string sub such syntax table tables temp text than that the third this to token tokenizer too tree transaction \
-        trigger type unable unique unknown unrecognized unterminated update updated use used using vacuum value values \
-        version view virtual vtable wal was while window with within without wrong write xfilter
+        a abort aborted access active aggregate already an and are argument array as at attach attached authorized bad \
+        be because blob blobs by cannot change changed check code collation column columns commit conflict constraint \
+        context corrupt create cursor database databases datatype deferred delete depth detach detail different disk \
+        does due element elements empty encoding end enough error escape existing exists expected expression extension \
+        failed file first for foreign format found frame from fts3 fts4 fts5 full function functions got has have i id \
+        identical image in index insert integer into invalid is it json key large length like limit locked main \
+        malformed many match max maximum may memory mismatch missing mode modified module more must name near negative \
+        no non not null number o object of offset on only open operation or out output overflow page parse parser path \
+        pattern phrase positive pragma primary progress prohibited query range rank reached read readonly recursive \
+        recursively release requested returned returns rollback root row rowid rows rtree same savepoint schema second \
+        select size source special sql stack start starting state statement statements step string sub such syntax \
+        table tables temp text than that the third this to token tokenizer too transaction tree trigger type unable \
+        unique unknown unrecognized unterminated update updated use used using vacuum value values version view \
+        virtual vtable wal was while window with within without write wrong xfilter
         """.split(separator: " ").map(String.init)
     )
 }
