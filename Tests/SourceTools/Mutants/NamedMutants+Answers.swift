@@ -37,6 +37,13 @@ extension NamedMutant {
             "false"
         ),
         .init(
+            "a check that cannot go on forgets what it found",
+            "SealedDB/Cipher/Verification/StructureCheck.swift",
+            .expression,
+            "error.code == SQLITE_ERROR || error.isOfStructure",
+            "error.code == SQLITE_ERROR"
+        ),
+        .init(
             "looking opens a store as others do",
             "SealedDB/Cipher/Opening/StoreOpening.swift",
             .expression,
