@@ -161,22 +161,11 @@ package enum FileSystem {
     /// and it is not one that another machine can share.
     static func isOnReadOnlyMedium(_ path: String) -> Bool {
         var status = statvfs()
-        var file = stat()
-        guard statvfs(path, &status) == 0, status.f_flag & UInt(ST_RDONLY) != 0, stat(path, &file) == 0,
+        guard statvfs(path, &status) == 0, status.f_flag & UInt(ST_RDONLY) != 0,
             // If this cannot be determined, the answer is false.
-            let mounts = kernelText("/proc/self/mountinfo")
+            let mount = MountTable()?.mount(of: path)
         else { return false }
-        let device = "\(file.deviceNumbers.major):\(file.deviceNumbers.minor)"
-        let shared = ["nfs", "cifs", "smb", "9p", "virtiofs", "ceph", "fuse", "afs", "gfs", "ocfs", "overlay"]
-        // 36 35 98:0 /root /mount ro,noatime shared:1 - ext4 /dev/sda1 ro,errors=continue
-        for line in mounts.parts(between: "\n") {
-            let fields = line.parts(between: " ")
-            guard fields.count > 2, fields[2] == device, let dash = fields.firstIndex(of: "-"), fields.count > dash + 3
-            else { continue }
-            let kind = fields[dash + 1]
-            return fields[dash + 3].split(separator: ",").contains("ro") && !shared.contains { kind.hasPrefix($0) }
-        }
-        return false
+        return mount.isReadOnly && !mount.mayBeShared
     }
 
     /// Returns the names in a directory; `nil`, with `errno` set, if the directory cannot be read.

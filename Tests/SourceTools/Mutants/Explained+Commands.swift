@@ -198,7 +198,7 @@ extension Explained {
             "the next statement reads the same file and throws too, with another message"
         ),
         .init(
-            "SealedDB/System/FileUsers.swift",
+            "SealedDB/System/Users/FileUsers.swift",
             "withDescriptors",
             .alwaysTrue,
             "answer != 1",
@@ -261,7 +261,7 @@ extension Explained {
             "a display that is drawn after exactly 100 ms or a nanosecond later"
         ),
         .init(
-            "SealedDB/System/FileUsers.swift",
+            "SealedDB/System/Users/FileUsers.swift",
             "look",
             .alwaysTrue,
             "!ProcessDescriptors.hasEnded(process, errno)",

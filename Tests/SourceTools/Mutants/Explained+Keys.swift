@@ -369,28 +369,28 @@ extension Explained {
             "a precondition on constants of this module"
         ),
         .init(
-            "SealedDB/System/LockHolders.swift",
+            "SealedDB/System/Users/LockHolders.swift",
             "inTheWay",
             .alwaysTrue,
             "fields.count >= 8",
             "each line of /proc/locks and of fdinfo has eight fields or nine"
         ),
         .init(
-            "SealedDB/System/LockHolders.swift",
+            "SealedDB/System/Users/LockHolders.swift",
             "processes",
             .alwaysTrue,
             "place > 0",
             "no line of /proc/locks begins with a file: the process stands before it"
         ),
         .init(
-            "SealedDB/System/LockHolders.swift",
+            "SealedDB/System/Users/LockHolders.swift",
             "insert",
             .alwaysTrue,
             "fields.count == 8",
             "only lines with -> have nine fields, and their second field is not POSIX"
         ),
         .init(
-            "SealedDB/System/LockHolders.swift",
+            "SealedDB/System/Users/LockHolders.swift",
             "insert",
             .alwaysTrue,
             "fields[1] == \"POSIX\"",

@@ -64,7 +64,7 @@ struct Explained: Sendable {
             "the shipper goes on afterwards in any case"
         ),
         .init(
-            "SealedDB/System/FileUsers.swift",
+            "SealedDB/System/Users/FileUsers.swift",
             "look",
             .alwaysTrue,
             "!Search.isOfKernel(process)",
@@ -92,7 +92,7 @@ struct Explained: Sendable {
             "JSON takes all that is in there"
         ),
         .init(
-            "SealedDB/System/FileUsers.swift",
+            "SealedDB/System/Users/FileUsers.swift",
             "isOfKernel",
             .bindingFails,
             "FileSystem.kernelText",
@@ -309,7 +309,7 @@ struct Explained: Sendable {
             "gaps are closed one turn earlier"
         ),
         .init(
-            "SealedDB/System/FileUsers.swift",
+            "SealedDB/System/Users/FileUsers.swift",
             "requireNobodyElse",
             .alwaysTrue,
             "attempt > 0",
@@ -428,7 +428,7 @@ struct Explained: Sendable {
             "SQLite asks for the lock before it calls the commit hook, so that no commit begins that finds it taken"
         ),
         .init(
-            "SealedDB/System/FileUsers.swift",
+            "SealedDB/System/Users/FileUsers.swift",
             "look",
             .alwaysTrue,
             "[EACCES, EPERM].contains(errno)",

@@ -73,42 +73,42 @@ extension NamedMutant {
         ),
         .init(
             "who uses the log of a former file passes with the new one open, too",
-            "SealedDB/System/FileUsers.swift",
+            "SealedDB/System/Users/FileUsers.swift",
             .expression,
             "isLost && (wasHere || indexes.contains { isNear(name, file) || isNear(name, $0) })",
             "isLost && wasHere"
         ),
         .init(
             "who uses the log of a file that was deleted passes with the new one open, too",
-            "SealedDB/System/FileUsers.swift",
+            "SealedDB/System/Users/FileUsers.swift",
             .expression,
             "isLost && (wasHere || indexes.contains { isNear(name, file) || isNear(name, $0) })",
             "isLost && indexes.contains { isNear(name, file) || isNear(name, $0) }"
         ),
         .init(
             "who uses the log of a former file that has a name passes if he reads the new one",
-            "SealedDB/System/FileUsers.swift",
+            "SealedDB/System/Users/FileUsers.swift",
             .expression,
             "isLost && hasIndexLock != false || wasHere",
             "wasHere"
         ),
         .init(
             "a child that uses a store of its own counts as one that uses the former file of its parent's",
-            "SealedDB/System/FileUsers.swift",
+            "SealedDB/System/Users/FileUsers.swift",
             .expression,
             "isLost && hasIndexLock != false || wasHere",
             "isLost || wasHere"
         ),
         .init(
             "a process that has another store in use counts as one that uses a former file",
-            "SealedDB/System/FileUsers.swift",
+            "SealedDB/System/Users/FileUsers.swift",
             .expression,
             "isLost && (wasHere || indexes.contains { isNear(name, file) || isNear(name, $0) })",
             "isLost"
         ),
         .init(
             "a store that was renamed elsewhere counts as the former file of another one",
-            "SealedDB/System/FileUsers.swift",
+            "SealedDB/System/Users/FileUsers.swift",
             .expression,
             "isLost && (wasHere || indexes.contains { isNear(name, file) || isNear(name, $0) })",
             "isLost && (wasHere || !indexes.isEmpty)"
@@ -122,7 +122,7 @@ extension NamedMutant {
         ),
         .init(
             "a lock that the kernel's table lacks is none",
-            "SealedDB/System/FileUsers.swift",
+            "SealedDB/System/Users/FileUsers.swift",
             .expression,
             "LogUser(place: place, locked: locked, files: files)",
             "{ () -> LogUser in var locks = SQLiteLocks(); locks.insert(table.lines(with: \" \\(process) \")); "
@@ -137,28 +137,28 @@ extension NamedMutant {
         ),
         .init(
             "a file whose lock the kernel's table lacks has none",
-            "SealedDB/System/LockHolders.swift",
+            "SealedDB/System/Users/LockHolders.swift",
             .expression,
             "!locks(ofDescriptorsOf: [file]).isEmpty || table == nil && ifUnknown",
             "table == nil && ifUnknown"
         ),
         .init(
             "who uses the file that got the inode of a removed index is in the way of a rotation",
-            "SealedDB/System/LockHolders.swift",
+            "SealedDB/System/Users/LockHolders.swift",
             .expression,
             "before.elementsEqual(after, by: { $0.isSameFile(as: $1) })",
             "true"
         ),
         .init(
             "a process that had locked the store for a moment is in the way of a rotation",
-            "SealedDB/System/LockHolders+Descriptions.swift",
+            "SealedDB/System/Users/LockHolders+Descriptions.swift",
             .expression,
             "lasting.map { $0.intersection(others) } ?? others",
             "lasting ?? others"
         ),
         .init(
             "who copies a log counts as one who uses it",
-            "SealedDB/System/FileUsers.swift",
+            "SealedDB/System/Users/FileUsers.swift",
             .expression,
             "$0.id == place.log && $0.isForWriting",
             "$0.id == place.log"
@@ -221,14 +221,14 @@ extension NamedMutant {
         ),
         .init(
             "who may not be looked into uses a log for any file",
-            "SealedDB/System/FileUsers.swift",
+            "SealedDB/System/Users/FileUsers.swift",
             .expression,
             "hasIndexLock ? .ofAnother(former: []) : .unknown",
             ".unknown"
         ),
         .init(
             "a process whose first thread has ended has no files open",
-            "SealedDB/System/ProcessDescriptors.swift",
+            "SealedDB/System/Users/ProcessDescriptors.swift",
             .expression,
             "thread != \"\\(process)\"",
             "false"

@@ -18,7 +18,9 @@ extension StoreOpening {
         var others: Set<Int32> = []
         var areSeen = true
         for attempt in 0..<10 {
-            guard try RollbackJournal.isBegun(path + "-journal") else { return }
+            // Also one without contents: who has it open may write to it later, and SQLite looks whether the store was moved only when it
+            // opens a journal.
+            guard try StoreOpening.file("-journal", beside: path) != nil else { return }
             if attempt > 0 { LockHolders.pause() }
             let answer = hasWriters(path + "-journal")
             guard answer != 0 else { return }
@@ -46,15 +48,16 @@ extension StoreOpening {
             isWritten: Bool,
             _ table: () -> LockTable?
         ) throws(DatabaseError) {
-            guard let journal = try FileSystem.statusIfPresent(path + "-journal") else { return }
-            let store = try FileSystem.status(path)
+            guard let journal = try StoreOpening.file("-journal", beside: path) else { return }
+            let store = LockTable.name(of: try FileSystem.status(path), at: path)
+            let name = LockTable.name(of: journal, at: path + "-journal")
             let before = table() ?? .empty
             let found = try FileUsers.withFile(journal, path + "-journal")
-            let writers = found.compactMap { JournalWriter(process: $0, of: LockTable.name(of: journal)) }
+            let writers = found.compactMap { JournalWriter(process: $0, of: name) }
             let after = table() ?? .empty
             // Who writes a journal has a lock on the store before, meanwhile and afterwards.
             let known = before.processes(withLocksOn: store).union(after.processes(withLocksOn: store))
-            ofAnother = Set(writers.filter { $0.changesAnother(than: LockTable.name(of: store)) }.map(\.process))
+            ofAnother = Set(writers.filter { $0.changesAnother(than: store) }.map(\.process))
                 .subtracting(known)
             guard writers.isEmpty else { return }
             // Somebody whom this process may not look into, or one who has ended meanwhile. As long as the store at the path is
@@ -62,17 +65,10 @@ extension StoreOpening {
             var strangers: Set<Int32> = [JournalUsers.unseen]
             if !isWritten {
                 strangers = before.writers(ofOtherStoresThan: store).subtracting(known)
-                    .filter { ProcessDescriptors(of: $0) == nil && JournalUsers.mayHaveMade(journal, $0) }
+                    .filter { ProcessDescriptors(of: $0) == nil }
             }
             guard !strangers.isEmpty, try !JournalUsers.isReserved(path, vfs) else { return }
             (ofAnother, areSeen) = (strangers, false)
-        }
-
-        /// Whether a journal may be that of a process. Those of root have the owner of their store.
-        private static func mayHaveMade(_ journal: stat, _ process: Int32) -> Bool {
-            // Of a process that has ended, or is hidden, nothing is known.
-            guard let status = try? FileSystem.status("/proc/\(process)") else { return true }
-            return status.st_uid == 0 || status.st_uid == journal.st_uid
         }
 
         private static func isReserved(_ path: String, _ vfs: String?) throws(DatabaseError) -> Bool {
@@ -141,8 +137,9 @@ extension StoreOpening {
             extendedCode: SQLITE_BUSY,
             reason: .busy,
             message: """
-                \(what) SQLite would put pages of the former file into it. Nothing was read or written. Keep a copy of it, and end \
-                who has the former file open: that removes the journal, or leaves one that belongs to the former file.
+                \(what) SQLite would put pages of the former file into it. Nothing was read or written. Keep a copy of it and of the \
+                journal, and end who has the former file open. A journal that is left then belongs to the former file: move it away \
+                before somebody opens the new one.
                 """
         )
     }

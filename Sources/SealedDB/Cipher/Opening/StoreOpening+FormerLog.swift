@@ -64,7 +64,13 @@ extension StoreOpening {
             let index = try StoreOpening.file("-shm", beside: path)
             let ownUse = OpenLogs.use(ofLog: log, index, for: store)
             if ownUse == false { ofAnother[getpid()] = [] }
-            var processes = index.map(table.processes) ?? []
+            let place = FileUsers.Place(
+                path: path,
+                store: LockTable.name(of: store, at: path),
+                log: log.map { LockTable.name(of: $0, at: path + "-wal") },
+                index: index.map { LockTable.name(of: $0, at: path + "-shm") }
+            )
+            var processes = place.index.map(table.processes) ?? []
             useIndex = !processes.isEmpty
             // A connection that keeps everybody else out has no index, and locks its own file alone. The table may lack others. Once
             // this process uses the log, they have been looked at.
@@ -75,19 +81,13 @@ extension StoreOpening {
                 if isUnseen {
                     areKnown = false
                     // Without the table, he may use it for this file like anybody.
-                    if known != nil, table.processes(withLocksOn: store).isEmpty { ofAnother[LogUsers.unseen] = [] }
+                    if known != nil, table.processes(withLocksOn: place.store).isEmpty { ofAnother[LogUsers.unseen] = [] }
                 }
             }
-            let place = FileUsers.Place(
-                path: path,
-                store: LockTable.name(of: store),
-                log: log.map(LockTable.name),
-                index: index.map(LockTable.name)
-            )
             // Of this process, the connections of the library are known already.
             for process in processes where process != getpid() || ownUse == nil {
                 guard process > 0 else {
-                    if !table.processes(withLocksOn: store).contains(process) { areKnown = false }
+                    if !table.processes(withLocksOn: place.store).contains(process) { areKnown = false }
                     continue
                 }
                 switch FileUsers.logUse(of: place, by: process, table) {

@@ -8,9 +8,20 @@ struct ProcessDescriptors {
     /// That of the process, or of one of its threads.
     private let folder: String
     let numbers: [String]
+    /// As the process sees them.
+    private let mounts: Mounts
+
+    /// Read when they are first needed.
+    private final class Mounts {
+        private let process: Int32
+        private(set) lazy var table = MountTable(of: "\(process)")
+
+        init(of process: Int32) { self.process = process }
+    }
 
     /// - Returns: `nil`, with `errno` set, if they cannot be read.
     init?(of process: Int32) {
+        mounts = Mounts(of: process)
         let own = "/proc/\(process)"
         guard let numbers = FileSystem.names(in: own + "/fd") else { return nil }
         guard numbers.isEmpty else {
@@ -45,9 +56,12 @@ struct ProcessDescriptors {
 
     /// The locks that the process has on the file of a descriptor, at one moment, as lines of ``LockTable`` with other white space.
     /// The kernel tells them all at once. `nil`, with `errno` set, if it does not tell.
-    func locks(_ number: String) -> [String]? {
-        guard let text = FileSystem.kernelText("\(folder)/fdinfo/\(number)") else { return nil }
-        return text.split(separator: "\n").filter { $0.hasPrefix("lock:") }.map { String($0.dropFirst(5)) }
+    func locks(_ number: String) -> [String]? { state(number).map(ProcessDescriptors.locks) }
+
+    private func state(_ number: String) -> String? { FileSystem.kernelText("\(folder)/fdinfo/\(number)") }
+
+    private static func locks(_ state: String) -> [String] {
+        state.split(separator: "\n").filter { $0.hasPrefix("lock:") }.map { String($0.dropFirst(5)) }
     }
 
     /// What a descriptor leads to.
@@ -62,7 +76,7 @@ struct ProcessDescriptors {
             return [EACCES, EPERM, ENOMEM].contains(errno) ? .unknown : .noFile
         }
         guard found.st_mode & S_IFMT == S_IFREG else { return .noFile }
-        guard let locks = locks(number) else {
+        guard let state = state(number) else {
             return [EACCES, EPERM, ENOMEM, EMFILE, ENFILE].contains(errno) ? .unknown : .noFile
         }
         let name = String(decoding: buffer.prefix(count), as: UTF8.self)
@@ -70,12 +84,14 @@ struct ProcessDescriptors {
         let isDeleted = name.ends(with: mark)
         return .file(
             OpenFile(
-                id: LockTable.name(of: found),
+                id: LockTable.name(of: found, mounts.table) { mounts in
+                    MountTable.mountID(ofDescriptor: state).flatMap { mounts.mount(id: $0) }
+                },
                 name: isDeleted ? name.withoutLast(bytes: mark.utf8.count) : name,
                 isDeleted: isDeleted,
                 // The link of a descriptor has the permissions of that.
                 isForWriting: own.st_mode & S_IWUSR != 0,
-                locks: locks
+                locks: ProcessDescriptors.locks(state)
             )
         )
     }

@@ -39,7 +39,7 @@ extension LockHolders {
 
     private static func processes(withLocksOn path: String) -> [Int32] {
         // Without a lock file, nobody has a lock on it.
-        byInodes({ [path].compactMap { try? FileSystem.status($0) } }) { files in
+        byInodes({ FileAtPath.those(of: [path]) }) { files in
             guard !files.isEmpty else { return [] }
             let processes = descriptors(of: files).filter { !locks(of: $0).isEmpty }.map(\.process)
             return Set(processes).sorted()
@@ -47,7 +47,7 @@ extension LockHolders {
     }
 
     /// Returns the lines that `/proc/locks` would have for the locks that were taken through descriptors of these files.
-    static func locks(ofDescriptorsOf files: [stat]) -> [String] {
+    static func locks(ofDescriptorsOf files: [FileAtPath]) -> [String] {
         files.isEmpty ? [] : descriptors(of: files).flatMap { locks(of: $0) }
     }
 
@@ -58,14 +58,14 @@ extension LockHolders {
 
     private typealias Descriptor = (process: Int32, all: ProcessDescriptors, number: String)
 
-    private static func descriptors(of files: [stat]) -> [Descriptor] {
+    private static func descriptors(of files: [FileAtPath]) -> [Descriptor] {
         // Without /proc, and of processes that this user may not examine, there are none.
         (FileSystem.names(in: "/proc") ?? []).compactMap { Int32($0) }.flatMap { process -> [Descriptor] in
             guard let all = ProcessDescriptors(of: process) else { return [] }
             return all.numbers.filter { number in
                 // The descriptor was closed, or this user may not examine it.
                 guard let other = try? FileSystem.status(all.link(number)) else { return false }
-                return files.contains { other.isSameFile(as: $0) }
+                return files.contains { other.isSameFile(as: $0.status) }
             }.map { (process, all, $0) }
         }
     }
