@@ -106,8 +106,10 @@ struct RetentionCareTests {
             return nil
         }
         try store.commit()
-        let error = #expect(throws: DatabaseError.self) { try store.ship() }
-        #expect(error?.reason == .damaged && error?.message.contains("is another directory") == true, "\(error as Any)")
+        for reason in [DatabaseError.Reason.unverified, .damaged] {
+            let error = #expect(throws: DatabaseError.self) { try store.ship() }
+            #expect(error?.reason == reason && error?.message.contains("is another directory") == true, "\(error as Any)")
+        }
         let report = try store.ship()
         #expect(report.generation == 3 && report.begunBecause == "damaged", "\(report)")
         #expect(try store.restore().commits == store.states.count)
@@ -120,9 +122,59 @@ struct RetentionCareTests {
         #expect(again?.message.contains("is another directory") == true, "\(again as Any)")
         #expect(try store.ship().begunBecause == "damaged")
         #expect(rename(store.repository, place + "-second") == 0 && rename(place, store.repository) == 0)
-        let before = try store.objects("")
+        func names() throws -> [String] {
+            try DirectoryStorage(store.repository, creates: false).objects(under: "").map(\.name).sorted()
+        }
+        let before = try names()
         #expect(throws: DatabaseError.self) { _ = try retain { times in times.map { _ in false } } }
-        #expect(try store.objects("") == before)
+        #expect(try names() == before)
+    }
+
+    /// What was written or read in between is not believed.
+    @Test func aCopyInThePlaceOfTheRepositoryForAMoment() throws {
+        let (place, aside) = (store.directory.file("place"), store.directory.file("aside"))
+        try FileManager.default.copyItem(atPath: store.repository, toPath: place)
+        let repository = store.repository
+        func swap() { #expect(rename(repository, aside) == 0 && rename(place, repository) == 0) }
+        func swapBack() { #expect(rename(repository, place) == 0 && rename(aside, repository) == 0) }
+        let first = store.storage.callCount
+        var calls = 0
+        var refused = 0
+        // The first calls of the next attempt find out what became of it.
+        repeat {
+            try store.commit()
+            let call = store.storage.callCount + calls
+            let before = store.storage.callCount
+            store.storage.fails = { number in
+                if number == call { swap() }
+                return nil
+            }
+            let result = Result { try store.ship() }
+            store.storage.fails = { _ in nil }
+            let wasSwapped = store.storage.callCount > before + calls
+            if wasSwapped { swapBack() }
+            if case .failure(let error as DatabaseError) = result {
+                refused += 1
+                #expect(error.message.contains("is another directory"), "\(calls): \(error)")
+            }
+            // Also where only the next attempt tells.
+            if (try? store.ship()) == nil { _ = try store.ship() }
+            #expect(try store.restore().commits == store.states.count, "\(calls)")
+            if !wasSwapped { break }
+            calls += 1
+        } while calls < 100
+        #expect(first > 0 && refused > 3 && calls < 100, "\(refused) of \(calls)")
+    }
+
+    /// As after a copy was put in the place of the repository, and the shipper was begun anew.
+    @Test func aSnapshotWhoseChunksAreGoneIsNotGoneOnWith() throws {
+        let newest = try RepositoryReader(storage: store.storage.base).snapshot(2, 0).0
+        unlink(store.object(ObjectName.chunk(try #require(newest.chunks.last)).text))
+        store.killShipper()
+        try store.commit()
+        let report = try store.ship()
+        #expect(report.generation == 3 && report.begunBecause == "damaged", "\(report)")
+        #expect(try store.restore().commits == store.states.count)
     }
 
     /// What is left of a generation by a run that is cut off is told from a loss.

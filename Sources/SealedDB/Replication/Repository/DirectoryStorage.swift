@@ -60,13 +60,30 @@ final class DirectoryStorage: RepositoryStorage {
         }
     }
 
+    /// Looks afterwards whether the leased directory is in its place: what somebody puts there for a moment takes what is written, or
+    /// answers for what is read.
+    private func inPlace<T>(_ body: () throws(DatabaseError) -> T) throws(DatabaseError) -> T {
+        let result = try body()
+        guard leaseDescriptor >= 0, let directory, try !directory.isNamed(path) else { return result }
+        throw DatabaseError(
+            extendedCode: SQLITE_CANTOPEN,
+            reason: .unverified,
+            message: """
+                \(path) is another directory than the one that was leased, as if a copy were being put in its place. What was \
+                written there last is not reported as shipped. See what is done to it.
+                """
+        )
+    }
+
     // MARK: FollowedStore
 
     func objects(under part: String) throws(DatabaseError) -> [StoredObject] {
         var found: [StoredObject] = []
-        try visit(part, depth: 0) { name, status throws(DatabaseError) in
-            guard !DirectoryStorage.isUnfinished(name.nameOfPath) else { return }
-            found.append(StoredObject(name: name, size: Int64(status.st_size)))
+        try inPlace { () throws(DatabaseError) in
+            try visit(part, depth: 0) { name, status throws(DatabaseError) in
+                guard !DirectoryStorage.isUnfinished(name.nameOfPath) else { return }
+                found.append(StoredObject(name: name, size: Int64(status.st_size)))
+            }
         }
         return found
     }
@@ -99,6 +116,10 @@ final class DirectoryStorage: RepositoryStorage {
     }
 
     func read(_ name: String, limit: Int?) throws(DatabaseError) -> [UInt8]? {
+        try inPlace { () throws(DatabaseError) in try bytes(name, limit: limit) }
+    }
+
+    private func bytes(_ name: String, limit: Int?) throws(DatabaseError) -> [UInt8]? {
         try requireOwnDirectories(of: name)
         guard let file = try FileReader("\(path)/\(name)") else {
             // That a disk is not mounted must not look like a repository without this object.
@@ -137,14 +158,15 @@ final class DirectoryStorage: RepositoryStorage {
             }
             unfinished.append(try begin(object.bytes, target))
         }
-        return try finish(unfinished, replaces: false)
+        return try inPlace { () throws(DatabaseError) in try finish(unfinished, replaces: false) }
     }
 
     func replace(_ bytes: [UInt8], as name: String) throws(DatabaseError) {
         try makeDirectories(of: [name])
         let object = try begin(bytes, "\(path)/\(name)")
         defer { object.discard() }
-        _ = try finish([object], replaces: true)  // It is not refused.
+        // It is not refused.
+        _ = try inPlace { () throws(DatabaseError) in try finish([object], replaces: true) }
     }
 
     /// Gives objects their names.
@@ -233,6 +255,10 @@ final class DirectoryStorage: RepositoryStorage {
     }
 
     func makeDurable(_ names: [String]) throws(DatabaseError) {
+        try inPlace { () throws(DatabaseError) in try synchronize(names) }
+    }
+
+    private func synchronize(_ names: [String]) throws(DatabaseError) {
         for name in names {
             var target = "\(path)/\(name)"
             while target != path {
@@ -268,6 +294,10 @@ final class DirectoryStorage: RepositoryStorage {
     }
 
     func remove(_ name: String) throws(DatabaseError) {
+        try inPlace { () throws(DatabaseError) in try unlinkDurably(name) }
+    }
+
+    private func unlinkDurably(_ name: String) throws(DatabaseError) {
         try requireOwnDirectories(of: name)
         let target = "\(path)/\(name)"
         guard unlink(target) == 0 else {

@@ -141,7 +141,12 @@ extension Replicator {
             } else {
                 newestSnapshot = (manifest, found)
             }
-            if hasMoved { reason = .damaged } else { try goOn(manifest, found) }
+            guard !hasMoved else {
+                reason = .damaged
+                return
+            }
+            try requireWhole(manifest, storage.objects(under: ObjectName.chunks), contents, reader)
+            try goOn(manifest, found)
         } catch {
             // It is told by the reason of the new generation. What cannot be read for the moment is no damage.
             guard error.reason == .damaged else { throw error }

@@ -55,7 +55,7 @@ extension Replicator {
         let stored = try storage.objects(under: ObjectName.chunks)
         if kept.contains(false) {
             try requireSoundStructure()
-            try requireWhole(manifests[0], stored, contents)
+            try requireWhole(manifests[0], stored, contents, reader)
         }
         var (chunks, slots) = (Set<String>(), Set<String>())
         for (index, manifest) in manifests.enumerated() where kept[index] {
@@ -103,13 +103,14 @@ extension Replicator {
         )
     }
 
-    /// Makes sure that the newest snapshot, and what was shipped since, is there, before others are removed in its favour: a copy of
-    /// the repository that was put in its place may lack some of it.
+    /// Makes sure that the newest snapshot, and what was shipped since, is there, before others are removed in its favour or
+    /// anything is shipped that needs it: a copy of the repository that was put in its place may lack some of it.
     /// - Parameter stored: all chunks.
-    private func requireWhole(
+    func requireWhole(
         _ newest: SnapshotManifest,
         _ stored: [StoredObject],
-        _ contents: RepositoryContents
+        _ contents: RepositoryContents,
+        _ reader: RepositoryReader
     ) throws(DatabaseError) {
         let sizes = Dictionary(stored.map { ($0.name, $0.size) }) { first, _ in first }
         for (index, digest) in newest.chunks.enumerated() {
@@ -125,6 +126,11 @@ extension Replicator {
             let name = ObjectName.snapshot(generation: newest.generation, sequence: newest.sequence).text
             throw .damagedObject(name, "a segment that followed it is missing. Nothing was removed")
         }
+        var slots = Set([newest.slots])
+        if let last = generation.segments.last, last > newest.sequence {
+            slots.insert(try reader.header(newest.generation, last).slots)
+        }
+        for case let digest? in slots { _ = try reader.contents(.slots(digest), digest: digest) }
     }
 
     /// Notes behind what the end of a generation, or what lies before its next snapshot, is removed: a restore tells that from

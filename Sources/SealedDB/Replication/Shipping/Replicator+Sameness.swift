@@ -29,7 +29,7 @@ extension Replicator {
         guard try !storage.lease(known: mark) else { return }
         let isKnown = tail != nil
         reading?.close()  // It has only read.
-        (reading, tail, unfinished, lastSeen, hasMoved) = (nil, nil, nil, nil, true)
+        (reading, tail, unfinished, lastSeen, hasMoved, slotsSeen) = (nil, nil, nil, nil, true, nil)
         guard isKnown else { return }
         throw DatabaseError(
             extendedCode: SQLITE_CORRUPT,
@@ -37,7 +37,8 @@ extension Replicator {
             message: """
                 \(storage.name) is another directory than the one that was shipped to, as if a copy had been put in its place. What \
                 was reported as shipped may not be there, and what this call has shipped may be in the former one. The next \
-                attempt begins a generation that needs nothing of what is there; see what was done to it.
+                attempt of this shipper begins a generation that needs nothing of what is there; another shipper does if \
+                something is missing. See what was done to it.
                 """
         )
     }
@@ -66,7 +67,7 @@ extension Replicator {
         }
         // The next call finds out where it ends now. What the log still has is shipped again.
         reading?.close()  // It has only read.
-        (reading, tail, unfinished, lastSeen) = (nil, nil, nil, nil)
+        (reading, tail, unfinished, lastSeen, slotsSeen) = (nil, nil, nil, nil, nil)
         if isFollowed {
             throw DatabaseError(
                 extendedCode: SQLITE_CANTOPEN,

@@ -25,7 +25,7 @@ extension Replicator {
         guard var open = reading else { return }
         // Read before the pages, and written after the slots that they may need. Within a generation they are those of the
         // object before, so that a segment with frames names none that were not named before.
-        let slots = tail == nil ? try newSlots() : nil
+        let slots = try newSlots()
         let digest = try slots.map { bytes throws(DatabaseError) in try ObjectDigest.of(bytes) }
         let slotsDigest = if let tail { tail.slots } else { digest }
         let position = open.position
@@ -47,7 +47,11 @@ extension Replicator {
         )
         reading?.log = open.log
         let (chunks, salt) = try shipChunks(source, open.cipher, progress)
-        if let slots, let slotsDigest { try require(slots, as: .slots(slotsDigest)) }
+        // Slots that were changed meanwhile are shipped behind it.
+        if let slots, let digest, digest == slotsDigest {
+            slotsSeen = nil
+            try requireSlots(slots, digest)
+        }
         let isFirst = tail == nil
         let time = max(open.time, tail?.time ?? open.time)
         guard tail != nil || newestGeneration < ObjectName.lastNumber else {

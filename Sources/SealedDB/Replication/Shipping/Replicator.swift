@@ -82,6 +82,8 @@ package final class Replicator {
     var lastSeen: (name: ObjectName, start: [UInt8])?
     /// Whether the repository lies in another place than before, so that nothing of it is gone on with.
     var hasMoved = false
+    /// The digest of the key slots that are there for certain.
+    var slotsSeen: String?
     /// What was not written for certain.
     var unfinished: Writing?
     /// The objects that were damaged and were written again, and that no report has named.
@@ -553,10 +555,17 @@ package final class Replicator {
     private func shipSlots() throws(DatabaseError) {
         guard let tail, let now = try newSlots() else { return }
         let digest = try ObjectDigest.of(now)
+        try requireSlots(now, digest)
         guard digest != tail.slots else { return }
-        try require(now, as: .slots(digest))
         let time = max(tail.time, reading?.time ?? tail.time)
         try ship(tail, tail.place, tail.place, [], digest, [], time, isBlock: false)
+    }
+
+    /// Sees to it that these slots are there. Somebody may have removed them, or put a copy of the repository in its place.
+    func requireSlots(_ bytes: [UInt8], _ digest: String) throws(DatabaseError) {
+        guard slotsSeen != digest else { return }
+        try require(bytes, as: .slots(digest))
+        slotsSeen = digest
     }
 
     /// The newest slots of the store; `nil` if it has none.
