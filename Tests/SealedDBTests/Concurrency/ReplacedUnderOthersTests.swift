@@ -151,6 +151,22 @@ struct ReplacedUnderOthersTests {
         try requireOpening()
     }
 
+    /// SQLite looks whether the store was moved when it opens a journal, and not when it begins to write to it.
+    @Test(arguments: [true, false]) func aJournalThatIsBegunLater(isBetweenTransactions: Bool) throws {
+        try make("db", journalMode: .delete)
+        try copy("db", to: "copy")
+        let shell = try Shell(path)
+        try shell.run(isBetweenTransactions ? "PRAGMA locking_mode = EXCLUSIVE" : "BEGIN IMMEDIATE")
+        try shell.run("UPDATE t SET body = upper(body) WHERE id = 1")
+        #expect(try FileSystem.exists(path + "-journal") && !RollbackJournal.isBegun(path + "-journal"))
+        rename("copy", to: "db")
+        let database = Database(path: path, configuration: try configuration(isWAL: false))
+        let error = #expect(throws: DatabaseError.self) { try database.openVerified() }
+        #expect(error?.message.contains("another file than the one that \(shell.name)") == true, "\(error as Any)")
+        try shell.end()
+        try requireOpening()
+    }
+
     /// The kernel tells that somebody has the log open, and not who.
     @Test func aProcessThatCannotBeLookedAt() throws {
         try make("db")

@@ -155,7 +155,7 @@ struct HeldKeyFileTests {
                 let other = try outside.write("other", Self.digits(1))
                 let descriptor = open(other, O_RDONLY | O_CLOEXEC)
                 try #require(flock(descriptor, LOCK_EX) == 0)
-                let name = LockTable.name(of: try FileSystem.status(other))
+                let name = LockTable.name(of: try FileSystem.status(other), at: other)
                 try #require(rename(other, directory + "/app.key") == 0)
                 Thread.detachNewThread {
                     // The first run is the one whose calls are counted.

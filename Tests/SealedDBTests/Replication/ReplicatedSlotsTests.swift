@@ -56,6 +56,38 @@ struct ReplicatedSlotsTests {
         #expect(try IntegrityReport.verify(path: target, key: .testing(5)).isSound)
     }
 
+    /// As in a copy that was put in the place of the repository. Without them nobody could open what is there.
+    @Test(arguments: [false, true]) func slotsThatAreGoneAreWrittenAgain(byAnotherShipper: Bool) throws {
+        _ = try replicator.ship()
+        unlink(store.directory.file("repository/") + (try name()))
+        try commit()
+        if byAnotherShipper {
+            replicator.close()
+            let second = try Replicator(path: store.path, key: .testing(1), storage: storage, options: .init())
+            defer { second.close() }
+            #expect(try second.ship().begunBecause == "damaged")
+        } else {
+            #expect(try replicator.ship().madeSnapshot)
+        }
+        #expect(try objects() == [name()] && problems() == [])
+    }
+
+    @Test(arguments: [false, true]) func nothingIsRemovedInFavourOfWhatNobodyOpens(isOfSegment: Bool) throws {
+        _ = try replicator.ship()
+        try commit()
+        _ = try replicator.ship()
+        if isOfSegment {
+            replicator.options.snapshotInterval = nil
+            _ = try store.slots().add(.init(.key(.testing(3)), label: "3"))
+            _ = try replicator.ship()
+        }
+        unlink(store.directory.file("repository/") + (try name()))
+        let before = try storage.base.objects(under: "").map(\.name).sorted()
+        let error = #expect(throws: DatabaseError.self) { try replicator.removeOld { $0.map { _ in false } } }
+        #expect(error?.message.contains("\(try name())") == true, "\(error as Any)")
+        #expect(try storage.base.objects(under: "").map(\.name).sorted() == before)
+    }
+
     /// It may come back, and without them nobody could open it.
     @Test func thoseOfAGenerationThatIsAwayStay() throws {
         _ = try replicator.ship()

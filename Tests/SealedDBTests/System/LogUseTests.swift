@@ -19,7 +19,7 @@ final class LogUseTests {
     }
 
     private func id(_ name: String) throws -> String {
-        LockTable.name(of: try FileSystem.status(directory.file(name)))
+        LockTable.name(of: try FileSystem.status(directory.file(name)), at: directory.file(name))
     }
 
     /// Opens a file, and locks it where SQLite locks a store or an index.

@@ -87,8 +87,21 @@ struct ProcessQuestionTests {
     }
 
     private func place(log: String? = nil, index: String? = nil) throws -> FileUsers.Place {
-        func name(_ file: String) throws -> String { LockTable.name(of: try FileSystem.status(directory.file(file))) }
+        func name(_ file: String) throws -> String {
+            LockTable.name(of: try FileSystem.status(directory.file(file)), at: directory.file(file))
+        }
         return FileUsers.Place(path: store, store: try name("db"), log: try log.map(name), index: try index.map(name))
+    }
+
+    /// In another name space of processes than that of /proc, its numbers say nothing.
+    @Test func processesThatProcDoesNotShow() throws {
+        let ended = try holder("<'\(store)'")
+        let process = ended.process.processIdentifier
+        try end(ended)
+        #expect(ProcessDescriptors.own == getpid())
+        #expect(ProcessDescriptors.hasEnded(process, ENOENT) && ProcessDescriptors.hasEnded(process, ESRCH))
+        #expect(!ProcessDescriptors.hasEnded(process, EACCES) && !ProcessDescriptors.hasEnded(getpid(), ENOENT))
+        #expect(!ProcessDescriptors.hasEnded(process, ENOENT, own: getpid() + 1))
     }
 
     /// Only one that has ended uses nothing for sure.
@@ -120,7 +133,7 @@ struct ProcessQuestionTests {
         try directory.write("db-shm", [1])
         let withIndex = try self.place(log: "db-wal", index: "db-shm")
         func line(_ file: String, _ start: Int) throws -> String {
-            let id = LockTable.name(of: try FileSystem.status(directory.file(file)))
+            let id = LockTable.name(of: try FileSystem.status(directory.file(file)), at: directory.file(file))
             return "1: POSIX  ADVISORY  READ  \(process) \(id) \(start) \(start)"
         }
         let lines = try [line("db-shm", 124), line("db", 0x4000_0002)]
@@ -171,9 +184,9 @@ struct ProcessQuestionTests {
         let index = directory.file("db-shm")
         func table(at look: Int) throws -> LockTable? {
             guard look == 1 else { return LockTable(lines: []) }
-            let file = try FileSystem.status(index)
+            let line = try line(of: 1, "READ", index, 123)
             try FileManager.default.removeItem(atPath: index)
-            return LockTable(lines: [line(of: 1, "READ", file, 123)])
+            return LockTable(lines: [line])
         }
         for isForAlone in [true, false] {
             try directory.write("db-shm", [1])
@@ -196,7 +209,7 @@ struct ProcessQuestionTests {
 
     /// Who has left meanwhile is not in the way, and who stays is named, also if this user may not look into that process.
     @Test func aLockForAMoment() throws {
-        let table = LockTable(lines: [line(of: 1, "WRITE", try FileSystem.status(store), 0x4000_0000)])
+        let table = LockTable(lines: [try line(of: 1, "WRITE", store, 0x4000_0000)])
         var looks = 0
         try LockHolders.requireNoOthers(of: store) {
             looks += 1
@@ -211,8 +224,8 @@ struct ProcessQuestionTests {
         #expect(error?.message.contains("is open in process 1") == true, "\(error as Any)")
     }
 
-    private func line(of process: Int32, _ kind: String, _ file: stat, _ place: Int) -> String {
-        "1: POSIX  ADVISORY  \(kind) \(process) \(LockTable.name(of: file)) \(place) \(place)"
+    private func line(of process: Int32, _ kind: String, _ path: String, _ place: Int) throws -> String {
+        "1: POSIX  ADVISORY  \(kind) \(process) \(LockTable.name(of: try FileSystem.status(path), at: path)) \(place) \(place)"
     }
 
     /// The number of a process may be that of a byte.
@@ -220,7 +233,7 @@ struct ProcessQuestionTests {
         let descriptor = open(store, O_RDWR | O_CLOEXEC)
         defer { close(descriptor) }
         lock(descriptor, 0x4000_0002)
-        let name = LockTable.name(of: try FileSystem.status(store))
+        let name = LockTable.name(of: try FileSystem.status(store), at: store)
         // The table may lack a lock, because it changes while it is read.
         while true {
             let table = try #require(LockTable())

@@ -63,7 +63,7 @@ extension StoreOpening {
             let log = try StoreOpening.file("-wal", beside: path)
             let index = try StoreOpening.file("-shm", beside: path)
             let ownUse = OpenLogs.use(ofLog: log, index, for: store)
-            if ownUse == false { ofAnother[getpid()] = [] }
+            if ownUse == false { ofAnother[ProcessDescriptors.own] = [] }
             let place = FileUsers.Place(
                 path: path,
                 store: LockTable.name(of: store, at: path),
@@ -85,7 +85,8 @@ extension StoreOpening {
                 }
             }
             // Of this process, the connections of the library are known already.
-            for process in processes where process != getpid() || ownUse == nil {
+            let own = ProcessDescriptors.own
+            for process in processes where process != own || ownUse == nil {
                 guard process > 0 else {
                     if !table.processes(withLocksOn: place.store).contains(process) { areKnown = false }
                     continue
@@ -113,7 +114,7 @@ extension StoreOpening {
     }
 
     static func name(of process: Int32) -> String {
-        process == getpid() ? "this process" : LockHolders.describe(process)
+        process == ProcessDescriptors.own ? "this process" : LockHolders.describe(process)
     }
 
     private static func logOfFormerFile(_ path: String, _ process: Int32) -> DatabaseError {

@@ -22,7 +22,7 @@ package enum FileUsers {
             if answer == 1 { return }
             let found = try Search(path)
             names = found.users.map(LockHolders.describe)
-            if own.count > 1 { names.append(LockHolders.describe(getpid())) }
+            if own.count > 1 { names.append(LockHolders.describe(ProcessDescriptors.own)) }
             unseen = found.unseen
             if answer < 0, names.isEmpty, unseen.isEmpty || ignoresUnseen { return }
             // Further attempts would not change this.
@@ -75,7 +75,7 @@ package enum FileUsers {
     /// The processes that have a file open, as far as this one may look into them; this one, too.
     static func withFile(_ file: stat, _ path: String) throws(DatabaseError) -> Set<Int32> {
         let own = try FileSystem.ownDescriptors(of: file, path)
-        return Set(Search(file).users + (own.isEmpty ? [] : [getpid()]))
+        return Set(Search(file).users + (own.isEmpty ? [] : [ProcessDescriptors.own]))
     }
 
     /// Returns the processes other than this one that have the file open.
@@ -99,7 +99,8 @@ package enum FileUsers {
                 unseen = ["any process: /proc is not there"]
                 return
             }
-            for process in names.compactMap({ Int32($0) }).sorted() where process != getpid() { look(into: process) }
+            let own = ProcessDescriptors.own
+            for process in names.compactMap({ Int32($0) }).sorted() where process != own { look(into: process) }
             if !names.contains("1") { unseen.append("processes that /proc hides") }
             // If the link cannot be read, this counts as another name space.
             if (try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/ns/pid"))

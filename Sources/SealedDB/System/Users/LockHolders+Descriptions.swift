@@ -24,7 +24,7 @@ extension LockHolders {
             if attempt > 0 { pause() }
             let others = try Set(processes(withLocksOn: UsageLock.path(ofStore: store)) + FileUsers.others(store))
                 .union(processes(inTheWayOf: store, isForAlone: true, table))
-                .subtracting([getpid()])
+                .subtracting([ProcessDescriptors.own])
             lasting = lasting.map { $0.intersection(others) } ?? others
             if lasting == [] { return }
         }

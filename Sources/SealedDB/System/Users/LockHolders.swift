@@ -62,7 +62,8 @@ enum LockHolders {
             if fields[3] == "WRITE" { writers.append(process) } else if !isPresence { readers.append(process) }
         }
         // This process itself may hold read locks while it asks.
-        let inTheWay = writers.isEmpty || isForAlone ? (writers + readers).filter { $0 != getpid() } : writers
+        let own = ProcessDescriptors.own
+        let inTheWay = writers.isEmpty || isForAlone ? (writers + readers).filter { $0 != own } : writers
         return Set(inTheWay)
     }
 
@@ -93,7 +94,7 @@ enum LockHolders {
 
     /// Returns the number and name of a process, or only the number if the name cannot be read.
     static func describe(_ process: Int32) -> String {
-        if process == getpid() { return "another connection of this process" }
+        if process == ProcessDescriptors.own { return "another connection of this process" }
         // A process that has ended has no name any more.
         let name = FileSystem.kernelText("/proc/\(process)/comm")
         return "process \(process)" + (name.map { " (\($0.trimmingCharacters(in: .newlines)))" } ?? "")

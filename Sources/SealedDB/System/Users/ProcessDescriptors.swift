@@ -43,10 +43,22 @@ struct ProcessDescriptors {
         (folder, self.numbers) = (own, [])
     }
 
+    /// This process, as `/proc` and its tables number it: they may be of an outer name space of processes.
+    static var own: Int32 {
+        var text = [UInt8](repeating: 0, count: 16)
+        let count = readlink("/proc/self", &text, text.count)
+        // Without /proc, no number in it is asked for.
+        return count > 0 ? Int32(String(decoding: text.prefix(count), as: UTF8.self)) ?? getpid() : getpid()
+    }
+
     /// Whether a process has ended, of which something could not be read.
-    /// - Parameter number: the error. It says so, too, of a process that /proc hides.
-    static func hasEnded(_ process: Int32, _ number: Int32) -> Bool {
+    /// - Parameters:
+    ///   - number: the error. It says so, too, of a process that /proc hides.
+    ///   - own: this process, as /proc numbers it.
+    static func hasEnded(_ process: Int32, _ number: Int32, own: Int32 = ProcessDescriptors.own) -> Bool {
         guard number == ENOENT || number == ESRCH else { return false }
+        // Where /proc has other numbers, that is the number of somebody else, or of nobody.
+        guard own == getpid() else { return false }
         // No signal is sent.
         return kill(process, 0) != 0 && errno == ESRCH
     }

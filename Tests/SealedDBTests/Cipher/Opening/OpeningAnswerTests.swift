@@ -162,7 +162,7 @@ struct OpeningAnswerTests {
         try plain.openVerified()
         try plain.executeUpdate("CREATE TABLE t (a)", values: nil)
         try directory.write("db-journal", [UInt8](repeating: 1, count: 600))
-        let id = LockTable.name(of: try FileSystem.status(path))
+        let id = LockTable.name(of: try FileSystem.status(path), at: path)
         try withUnseenUser(of: "-journal") { process in
             func refusal(_ lines: [String], _ hasWriters: Int32?) -> String? {
                 do throws(DatabaseError) {
