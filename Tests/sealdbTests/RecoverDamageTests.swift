@@ -307,6 +307,7 @@ struct RecoverDamageTests {
         for name in ["table u", "index i", "trigger g", "view v", "view w", "virtual table x"] {
             #expect(report.problems.contains { $0.contains("The \(name) could not be made") }, "\(name): \(report)")
         }
+        #expect(report.problems.contains("1 row of u is in lost_and_found."), "\(report)")
         #expect(try rows("SELECT id, c0 FROM lost_and_found") == ["1,7"])
         #expect(try rows("SELECT name FROM sqlite_schema ORDER BY name") == ["lost_and_found", "t", "v"])
     }
