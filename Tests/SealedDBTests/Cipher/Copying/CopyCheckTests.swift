@@ -178,6 +178,20 @@ struct CopyCheckTests {
         #expect(try StructureCheck(connection: connection).findings(.quick).problems == ["NULL value in n.a"])
     }
 
+    /// A table without row ids is in the order of a collation that only its program has.
+    @Test func aRotationOfWhatOnlyItsProgramCanSort() throws {
+        try makeStore(
+            """
+            CREATE TABLE w (a PRIMARY KEY, b) WITHOUT ROWID;
+            INSERT INTO w VALUES ('x', 1), ('y', 2);
+            PRAGMA writable_schema = ON;
+            UPDATE sqlite_schema SET sql = 'CREATE TABLE w (a COLLATE strange PRIMARY KEY, b) WITHOUT ROWID' WHERE name = 'w';
+            """
+        )
+        try KeyRotation(path: directory.file("db"), from: .testing(1), to: .testing(2)).run()
+        #expect(try IntegrityReport.verify(path: directory.file("db"), key: .testing(2)).isSound)
+    }
+
     /// What somebody puts in the copy's place while it is made stays as it is: nothing is written into it.
     /// A file that is made once the copy is removed may get the number of its inode.
     @Test(arguments: [StoreCopy.Method.pages, .rows(of: nil)], [false, true])
