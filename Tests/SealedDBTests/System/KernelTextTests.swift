@@ -37,7 +37,8 @@ struct KernelTextTests {
         try directory.write("free", [])
         for name in ["free", "absent"] { #expect(!LockHolders.hasLocks(on: directory.file(name), ifUnknown: true)) }
         // Those of a descriptor are told exactly, whatever others do meanwhile.
-        let exact = LockHolders.locks(ofDescriptorsOf: [status]).map { $0.split { $0 == " " || $0 == "\t" } }
+        let files = FileAtPath.those(of: [directory.file("locked")])
+        let exact = LockHolders.locks(ofDescriptorsOf: files).map { $0.split { $0 == " " || $0 == "\t" } }
         #expect(Set(exact.map { $0[6] }).count == 300)
         #expect(exact.allSatisfy { $0[4] == "\(getpid())" })
     }
