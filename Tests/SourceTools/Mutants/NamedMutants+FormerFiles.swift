@@ -30,11 +30,46 @@ extension NamedMutant {
             "Optional<String>.none"
         ),
         .init(
+            "a file on a subvolume has other locks than the kernel tells",
+            "SealedDB/System/Users/MountTable.swift",
+            .expression,
+            "device.major == 0",
+            "false"
+        ),
+        .init(
+            "a journal that is not begun belongs to nobody",
+            "SealedDB/Cipher/Opening/StoreOpening+FormerJournal.swift",
+            .expression,
+            "try StoreOpening.file(\"-journal\", beside: path) != nil",
+            "try RollbackJournal.isBegun(path + \"-journal\")"
+        ),
+        .init(
+            "snapshots are removed in favour of one whose slots are gone",
+            "SealedDB/Replication/Shipping/Replicator+Retention.swift",
+            .statement,
+            "for case let digest? in slots { _ = try reader.contents(.slots(digest), digest: digest) }",
+            ""
+        ),
+        .init(
+            "a shipper goes on behind a snapshot whose chunks are gone",
+            "SealedDB/Replication/Shipping/Replicator+Opening.swift",
+            .statement,
+            "try requireWhole(manifest, storage.objects(under: ObjectName.chunks), contents, reader)",
+            ""
+        ),
+        .init(
+            "a directory that stands in the repository's place for a moment takes what is shipped",
+            "SealedDB/Replication/Repository/DirectoryStorage.swift",
+            .expression,
+            "try !directory.isNamed(path)",
+            "false"
+        ),
+        .init(
             "snapshots are removed in favour of those of a store that is not sound",
             "SealedDB/Replication/Shipping/Replicator+Retention.swift",
             .statement,
-            "try requireSoundStructure()\n            try requireWhole(manifests[0], stored, contents)",
-            "try requireWhole(manifests[0], stored, contents)"
+            "try requireSoundStructure()\n            try requireWhole(manifests[0], stored, contents, reader)",
+            "try requireWhole(manifests[0], stored, contents, reader)"
         ),
         .init(
             "a follower removes a file of the user's",
@@ -61,14 +96,18 @@ extension NamedMutant {
             "who uses a former log passes unless this user may look into that process",
             "SealedDB/Cipher/Opening/StoreOpening+FormerLog.swift",
             .statement,
-            "if known != nil, table.processes(withLocksOn: store).isEmpty { ofAnother[LogUsers.unseen] = [] }",
+            """
+            if known != nil, table.processes(withLocksOn: place.store).isEmpty {
+                                    ofAnother[LogUsers.unseen] = []
+                                }
+            """,
             ""
         ),
         .init(
             "this process passes with the log of a former file if it has the new one open",
             "SealedDB/Cipher/Opening/StoreOpening+FormerLog.swift",
             .statement,
-            "if ownUse == false { ofAnother[getpid()] = [] }",
+            "if ownUse == false { ofAnother[ProcessDescriptors.own] = [] }",
             ""
         ),
         .init(
@@ -146,7 +185,7 @@ extension NamedMutant {
             "who uses the file that got the inode of a removed index is in the way of a rotation",
             "SealedDB/System/Users/LockHolders.swift",
             .expression,
-            "before.elementsEqual(after, by: { $0.isSameFile(as: $1) })",
+            "before.elementsEqual(after, by: { $0.status.isSameFile(as: $1.status) })",
             "true"
         ),
         .init(

@@ -126,7 +126,7 @@ extension NamedMutant {
             "the journal of a file that somebody still changes is put back into another one",
             "SealedDB/Cipher/Opening/StoreOpening+FormerJournal.swift",
             .expression,
-            "writers.filter { $0.changesAnother(than: LockTable.name(of: store)) }",
+            "writers.filter { $0.changesAnother(than: store) }",
             "[JournalWriter]()"
         ),
         .init(

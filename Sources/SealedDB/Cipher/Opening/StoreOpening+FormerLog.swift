@@ -81,7 +81,9 @@ extension StoreOpening {
                 if isUnseen {
                     areKnown = false
                     // Without the table, he may use it for this file like anybody.
-                    if known != nil, table.processes(withLocksOn: place.store).isEmpty { ofAnother[LogUsers.unseen] = [] }
+                    if known != nil, table.processes(withLocksOn: place.store).isEmpty {
+                        ofAnother[LogUsers.unseen] = []
+                    }
                 }
             }
             // Of this process, the connections of the library are known already.
