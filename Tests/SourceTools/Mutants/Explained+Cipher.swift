@@ -2,6 +2,20 @@ extension Explained {
     /// Those of pages, copies and whole stores.
     static let cipher: [Explained] = [
         .init(
+            "SealedDB/Cipher/Verification/StoreExamination.swift",
+            "hasLog",
+            .notAsked,
+            "siblings.contains(\"-journal\")",
+            "a journal that is not there is not begun, so that the log alone decides"
+        ),
+        .init(
+            "SealedDB/Cipher/Logs/LogDamage.swift",
+            "lostFramesInFile",
+            .partDropped,
+            "isLarge",
+            "more pages are looked at, which only takes longer"
+        ),
+        .init(
             "SealedDB/Cipher/Rotation/ReplacedFile.swift",
             "init",
             .alwaysTrue,

@@ -2,6 +2,20 @@ extension Explained {
     /// What is left of the engine and of concurrency.
     static let engine: [Explained] = [
         .init(
+            "SealedDB/Engine/Connection/ConnectionSettings.swift",
+            "restore",
+            .alwaysTrue,
+            "isLikeCaseSensitive != present.isLikeCaseSensitive",
+            "it is set to what it is"
+        ),
+        .init(
+            "SealedDB/Engine/Guard/StatementGuard.swift",
+            "refusal",
+            .alwaysTrue,
+            "rules.hasSlots || strcasecmp(table, GuardRules.slotMemory) == 0",
+            "the rules compare the name again: this only saves a String"
+        ),
+        .init(
             "SealedDB/Concurrency/Connections/Writer.swift",
             "takePart",
             .alwaysTrue,

@@ -306,18 +306,25 @@ extension Explained {
             "poll without a timeout returns with one of the two descriptors ready"
         ),
         .init(
-            "SealedDB/System/FileSystem.swift",
-            "isOnReadOnlyMedium",
+            "SealedDB/System/Users/MountTable.swift",
+            "init",
             .alwaysTrue,
             "fields.count > 2",
             "each line of mountinfo has at least ten fields"
         ),
         .init(
-            "SealedDB/System/FileSystem.swift",
-            "isOnReadOnlyMedium",
+            "SealedDB/System/Users/MountTable.swift",
+            "init",
             .alwaysTrue,
             "fields.count > dash + 3",
             "each line of mountinfo has three fields behind the dash"
+        ),
+        .init(
+            "SealedDB/System/FileSystem.swift",
+            "resolve",
+            .deferDropped,
+            "defer { free(resolved) }",
+            "the memory of a path is lost, which the leak sanitizer tells"
         ),
         .init(
             "SealedDB/System/JournalName.swift",
