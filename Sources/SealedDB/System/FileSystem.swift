@@ -233,6 +233,10 @@ package enum FileSystem {
         }
     }
 
+    /// Opens what is at a path, only to keep it, or to ask for it (`O_PATH`): this process loses no lock on a file when that is closed.
+    /// - Returns: the descriptor; negative, with `errno` set, without one.
+    static func keep(_ path: String) -> Int32 { sealeddb_open(path, 0o10_000_000 | O_NOFOLLOW, 0) }
+
     /// Returns 16 random hexadecimal digits.
     static func randomName() throws(DatabaseError) -> String {
         var number: UInt64 = 0

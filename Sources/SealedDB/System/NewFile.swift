@@ -98,6 +98,13 @@ final class NewFile: Sendable {
 
     func size() throws(DatabaseError) -> Int64 { try mark().size }
 
+    /// Whether this file is at a path.
+    func isAt(_ path: String) throws(DatabaseError) -> Bool {
+        var status = stat()
+        guard fstat(descriptor, &status) == 0 else { throw .system("Cannot examine \(self.path)", reason: .ioError) }
+        return try FileSystem.statusIfPresent(path)?.isSameFile(as: status) ?? false
+    }
+
     func mark() throws(DatabaseError) -> Mark {
         var status = stat()
         guard fstat(descriptor, &status) == 0 else { throw .system("Cannot examine \(path)", reason: .ioError) }

@@ -115,7 +115,7 @@ struct MigrateCommand: ParsableCommand {
             _ key: Key,
             _ progress: @escaping (KeyRotation.Progress) throws -> Void
         ) throws -> StoreReport {
-            let old = try ciphers.knownSettings(of: store) ?? found(store.path, key: key)
+            let old = try ciphers.knownSettings(of: store) ?? found(store, key: key)
             let name = TerminalText.escaped(store.name)
             if old.isSame(as: new) {
                 // The settings alone do not prove it, so the store is opened with them.
@@ -151,9 +151,15 @@ struct MigrateCommand: ParsableCommand {
             )
         }
 
-        private func found(_ path: String, key: Key) throws -> CipherSettings {
-            try StoreDiagnosis.examine(path: path, key: key, allowsUnauthenticated: allowsUnauthenticated)
-                .settingsOfSoundStore()
+        /// Those of the configuration are tried first.
+        private func found(_ store: StoreItem, key: Key) throws -> CipherSettings {
+            let expected = ciphers.settings(of: store)
+            return try StoreDiagnosis.examine(
+                path: store.path,
+                key: key,
+                cipherSettings: expected.isAuthenticated ? expected : CipherSettings(),
+                allowsUnauthenticated: allowsUnauthenticated
+            ).settingsOfSoundStore()
         }
     }
 }

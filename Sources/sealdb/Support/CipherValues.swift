@@ -91,9 +91,9 @@ struct CipherAssignment: Sendable {
     /// Text for the end of the line that reports that a store has new settings. Empty unless the configuration has others
     /// for it, with which it cannot be opened any more.
     func remark(onNew settings: CipherSettings, of store: StoreItem) -> String {
-        guard let configuration, let former = configuration.section(for: store)?.cipher.settings,
-            !former.isSame(as: settings)
-        else { return "" }
+        guard let configuration, let section = configuration.section(for: store) else { return "" }
+        let former = section.cipher.settings ?? CipherSettings()
+        guard !former.isSame(as: settings) else { return "" }
         return "; \(configuration.path) says that it has \(former): change that before you use it"
     }
 

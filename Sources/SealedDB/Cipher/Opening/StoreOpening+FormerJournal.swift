@@ -64,6 +64,8 @@ extension StoreOpening {
             // reserved, it is that which is changed, and SQLite leaves the journal alone.
             var strangers: Set<Int32> = [JournalUsers.unseen]
             if !isWritten {
+                // Of a journal that is kept between transactions, nobody could tell whose it is as long as anybody writes anything.
+                guard try RollbackJournal.isBegun(path + "-journal") else { return }
                 strangers = before.writers(ofOtherStoresThan: store).subtracting(known)
                     .filter { ProcessDescriptors(of: $0) == nil }
             }

@@ -185,7 +185,7 @@ struct StructureCheck {
 
     private func add(_ failure: DatabaseError?, of table: String, to findings: inout Findings) {
         guard let failure else { return }
-        if StructureCheck.isOfMissingName(failure) {
+        if failure.code == SQLITE_ERROR, StructureCheck.isOfMissingName(failure) {
             findings.add(notCompared: table)
         } else {
             findings.add(problem: "\(table): \(failure.message)")

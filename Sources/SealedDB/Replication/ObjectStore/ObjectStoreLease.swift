@@ -120,7 +120,9 @@
                     return ObjectStoreLease.claimed.withLock { !$0.contains(token) }
                 }
                 // That of another process is held as long as the process is there.
-                if let found = ObjectStoreLease.beginning(of: process), began != ObjectStoreLease.unknown {
+                if ProcessDescriptors.own == getpid(), began != ObjectStoreLease.unknown,
+                    let found = ObjectStoreLease.beginning(of: process)
+                {
                     return !found.isSame(as: began)
                 }
                 if ProcessDescriptors.hasEnded(process, ESRCH) { return true }

@@ -16,6 +16,8 @@ final class DirectoryStorage: RepositoryStorage {
     private var leaseDescriptor: Int32 = -1
     /// The directory, when it was last leased.
     private var directory: FileIdentity?
+    /// The descriptor of that directory, which leads there whatever has its path; -1 without one.
+    private var held: Int32 = -1
     /// `nil` for as fast as it will go.
     private let pace: TransferPace?
 
@@ -65,9 +67,27 @@ final class DirectoryStorage: RepositoryStorage {
     private func inPlace<T>(_ body: () throws(DatabaseError) -> T) throws(DatabaseError) -> T {
         let result = try body()
         guard leaseDescriptor >= 0, let directory, try !directory.isNamed(path) else { return result }
-        throw DatabaseError(
-            extendedCode: SQLITE_CANTOPEN,
-            reason: .unverified,
+        throw notInPlace()
+    }
+
+    /// Looks whether the leased directory has an object that was written, or found, by its path: that may have been another directory's for
+    /// a moment.
+    /// - Parameter object: `nil` for one that was found.
+    private func requireHeld(_ name: String, _ object: UnfinishedObject?) throws(DatabaseError) {
+        guard held >= 0, FileSystem.exists("\(heldPath)/.") else { return }
+        let own = "\(heldPath)/\(name)"
+        guard try object?.isNamed == true ? object!.file.isAt(own) : FileSystem.statusIfPresent(own) != nil else {
+            throw notInPlace()
+        }
+    }
+
+    private var heldPath: String { "/proc/self/fd/\(held)" }
+
+    private func notInPlace() -> DatabaseError {
+        (durable, synchronized) = ([], [])
+        return DatabaseError(
+            extendedCode: SQLITE_CORRUPT,
+            reason: .damaged,
             message: """
                 \(path) is another directory than the one that was leased, as if a copy were being put in its place. What was \
                 written there last is not reported as shipped. See what is done to it.
@@ -158,7 +178,9 @@ final class DirectoryStorage: RepositoryStorage {
             }
             unfinished.append(try begin(object.bytes, target))
         }
-        return try inPlace { () throws(DatabaseError) in try finish(unfinished, replaces: false) }
+        let isNew = try inPlace { () throws(DatabaseError) in try finish(unfinished, replaces: false) }
+        for (object, file) in zip(objects, unfinished) { try requireHeld(object.name, file) }
+        return isNew
     }
 
     func replace(_ bytes: [UInt8], as name: String) throws(DatabaseError) {
@@ -167,6 +189,7 @@ final class DirectoryStorage: RepositoryStorage {
         defer { object.discard() }
         // It is not refused.
         _ = try inPlace { () throws(DatabaseError) in try finish([object], replaces: true) }
+        try requireHeld(name, object)
     }
 
     /// Gives objects their names.
@@ -325,6 +348,8 @@ final class DirectoryStorage: RepositoryStorage {
         if directory == nil || !isSame {
             // In an overlay, the lease is the first that is written, and gives the directory another time of creation.
             directory = try holdsLease() ? FileIdentity(ofExisting: path) : now
+            // Without it, only the path is looked at.
+            held = FileSystem.keep(path)
         }
         return isSame
     }
@@ -384,5 +409,7 @@ final class DirectoryStorage: RepositoryStorage {
         guard leaseDescriptor >= 0 else { return }
         sealeddb_unlock_and_close(leaseDescriptor)
         leaseDescriptor = -1
+        if held >= 0 { close(held) }  // Nothing can be written through it.
+        held = -1
     }
 }

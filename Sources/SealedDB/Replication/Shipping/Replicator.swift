@@ -227,7 +227,7 @@ package final class Replicator {
     package func close() {
         // The connections have only read, so closing them loses nothing. What stays open is closed with the process.
         reading?.close()
-        (reading, tail, unfinished) = (nil, nil, nil)
+        (reading, tail, unfinished, slotsSeen) = (nil, nil, nil, nil)
         storage.release()
     }
 

@@ -1,9 +1,9 @@
-internal import CSealedDBSystem
 import Foundation
 
 /// The mounts that a process sees. https://man7.org/linux/man-pages/man5/proc_pid_mountinfo.5.html
 struct MountTable {
-    private let mounts: [Mount]
+    private let mounts: [String: Mount]
+    private let devices: Set<String>
 
     struct Mount {
         let id: String
@@ -36,21 +36,22 @@ struct MountTable {
     }
 
     /// - Parameter text: as the kernel gives it.
-    init(_ text: String) { mounts = text.parts(between: "\n").compactMap { Mount(String($0)) } }
+    init(_ text: String) {
+        let all = text.parts(between: "\n").compactMap { Mount(String($0)) }
+        mounts = Dictionary(all.map { ($0.id, $0) }) { first, _ in first }
+        devices = Set(all.map(\.device))
+    }
 
-    func mount(id: String) -> Mount? { mounts.first { $0.id.isSame(as: id) } }
+    func mount(id: String) -> Mount? { mounts[id] }
 
     /// The mount in which a file is; `nil` if that cannot be known.
     func mount(of path: String) -> Mount? { MountTable.mountID(of: path).flatMap { mount(id: $0) } }
 
     /// Whether a device is that of a whole file system.
-    func hasDevice(_ device: String) -> Bool { mounts.contains { $0.device.isSame(as: device) } }
-
-    /// Opened so, a file can be closed without loss of the locks that this process has on it.
-    private static let onlyPath: Int32 = 0o10_000_000
+    func hasDevice(_ device: String) -> Bool { devices.contains(device) }
 
     private static func mountID(of path: String) -> String? {
-        let descriptor = sealeddb_open(path, onlyPath | O_NOFOLLOW, 0)
+        let descriptor = FileSystem.keep(path)
         guard descriptor >= 0 else { return nil }
         defer { close(descriptor) }  // Nothing can be written through it.
         return FileSystem.kernelText("/proc/self/fdinfo/\(descriptor)").flatMap(mountID(ofDescriptor:))
