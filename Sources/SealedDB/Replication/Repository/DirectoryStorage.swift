@@ -348,10 +348,19 @@ final class DirectoryStorage: RepositoryStorage {
         if directory == nil || !isSame {
             // In an overlay, the lease is the first that is written, and gives the directory another time of creation.
             directory = try holdsLease() ? FileIdentity(ofExisting: path) : now
-            // Without it, only the path is looked at.
-            held = FileSystem.keep(path)
         }
+        if held < 0 { try hold() }
         return isSame
+    }
+
+    /// Opens the leased directory. Without a descriptor, or without /proc, only the path is looked at.
+    private func hold() throws(DatabaseError) {
+        held = FileSystem.keep(path)
+        guard held >= 0, FileSystem.exists("\(heldPath)/."), try directory?.isNamed("\(heldPath)/.") == false else {
+            return
+        }
+        giveBackLease()
+        throw notInPlace()
     }
 
     private func takeLease(known mark: RepositoryMark?) throws(DatabaseError) {
