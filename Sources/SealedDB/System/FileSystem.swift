@@ -233,7 +233,7 @@ package enum FileSystem {
         }
     }
 
-    /// Opens what is at a path, only to keep it, or to ask for it (`O_PATH`): this process loses no lock on a file when that is closed.
+    /// Opens what is at a path by `O_PATH`, neither to read nor to write it. To close that takes no lock from this process.
     /// - Returns: the descriptor; negative, with `errno` set, without one.
     static func keep(_ path: String) -> Int32 { sealeddb_open(path, 0o10_000_000 | O_NOFOLLOW, 0) }
 

@@ -64,7 +64,7 @@ extension StoreOpening {
             // reserved, it is that which is changed, and SQLite leaves the journal alone.
             var strangers: Set<Int32> = [JournalUsers.unseen]
             if !isWritten {
-                // Of a journal that is kept between transactions, nobody could tell whose it is as long as anybody writes anything.
+                // A journal may be kept between transactions. Then a writer of any other store would keep everybody out of this one.
                 guard try RollbackJournal.isBegun(path + "-journal") else { return }
                 strangers = before.writers(ofOtherStoresThan: store).subtracting(known)
                     .filter { ProcessDescriptors(of: $0) == nil }

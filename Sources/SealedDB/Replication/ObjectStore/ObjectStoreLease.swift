@@ -126,8 +126,7 @@
                     return !found.isSame(as: began)
                 }
                 if ProcessDescriptors.hasEnded(process, ESRCH) { return true }
-                // /proc hides it, or another process has its number now: that is no reason to wait for longer than for one
-                // elsewhere.
+                // /proc hides it, or another process has its number now. The age of the lease decides, as for one elsewhere.
             }
             guard let now = headers["date"].map({ curl_getdate($0, nil) }), now > 0,
                 let last = headers["last-modified"].map({ curl_getdate($0, nil) }), last > 0

@@ -62,16 +62,15 @@ final class DirectoryStorage: RepositoryStorage {
         }
     }
 
-    /// Looks afterwards whether the leased directory is in its place: what somebody puts there for a moment takes what is written, or
-    /// answers for what is read.
+    /// Does something by paths, and makes sure afterwards that the leased directory is in its place: another one there would take
+    /// what is written, and answer for what is read.
     private func inPlace<T>(_ body: () throws(DatabaseError) -> T) throws(DatabaseError) -> T {
         let result = try body()
         guard leaseDescriptor >= 0, let directory, try !directory.isNamed(path) else { return result }
         throw notInPlace()
     }
 
-    /// Looks whether the leased directory has an object that was written, or found, by its path: that may have been another directory's for
-    /// a moment.
+    /// Makes sure that an object is in the leased directory itself. For a moment, its path may have led to another one.
     /// - Parameter object: `nil` for one that was found.
     private func requireHeld(_ name: String, _ object: UnfinishedObject?) throws(DatabaseError) {
         guard held >= 0, FileSystem.exists("\(heldPath)/.") else { return }
