@@ -185,10 +185,3 @@ struct KeysGoneWrongTests {
         return result
     }
 }
-
-enum Documentation {
-    static func text(_ name: String, from file: String = #filePath) throws -> String {
-        let package = file.components(separatedBy: "/Tests/")[0]
-        return try String(contentsOfFile: "\(package)/Sources/SealedDB/SealedDB.docc/\(name)", encoding: .utf8)
-    }
-}
