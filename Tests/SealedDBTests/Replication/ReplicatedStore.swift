@@ -118,8 +118,8 @@ final class ReplicatedStore {
     var storage: TestStorage
     var options = Replicator.Options()
     private var restoredCount = 0
-    /// How many reports were of what the copy of the repository has; `nil` without one.
-    private var kept: Int?
+    /// How many reports were of what the copy of the repository has, and the keys of its generations; `nil` without one.
+    private var kept: (reports: Int, keys: [Int64: UInt8])?
 
     init(_ name: String = "app.db") throws {
         directory = try TemporaryDirectory()
@@ -193,6 +193,7 @@ final class ReplicatedStore {
     /// Gives the store another key. Nobody has it open meanwhile.
     func rotate() throws {
         killShipper()
+        try noteKey()
         database.close()
         let next = key + 1
         try KeyRotation(path: path, from: .testing(key), to: .testing(next)).run()
@@ -202,12 +203,21 @@ final class ReplicatedStore {
 
     /// Gives the store another key as others do it: in place, through the log, while a shipper may run.
     func rekeyInPlace(to next: UInt8) throws {
+        try noteKey()
         database.close()
         func text(_ byte: UInt8) -> String { "\"x'\(String(repeating: "0\(byte)", count: 32))'\"" }
         let keys = "PRAGMA key = \(text(key)); PRAGMA rekey = \(text(next));"
         _ = try StockShell.run(path, keys + " SELECT count(*) FROM step;")
         key = next
         database = try Database.testing(path, key: key, journalMode: .wal)
+    }
+
+    /// A shipper that failed may have written generations that no report tells of.
+    private func noteKey() throws {
+        for object in try storage.base.objects(under: ObjectName.generations) {
+            let number = try #require(object.name.split(separator: "/").dropFirst().first.flatMap { Int64($0) })
+            keys[number] = keys[number] ?? key
+        }
     }
 
     // MARK: Another state of the repository
@@ -217,7 +227,8 @@ final class ReplicatedStore {
         let copy = repository + "-copy"
         try? FileManager.default.removeItem(atPath: copy)
         try FileManager.default.copyItem(atPath: repository, toPath: copy)
-        kept = reports.count
+        try noteKey()
+        kept = (reports.count, keys)
     }
 
     /// Puts the copy in the place of the repository. What was shipped since is not there any more.
@@ -236,7 +247,8 @@ final class ReplicatedStore {
             try files.removeItem(atPath: repository)
             try files.copyItem(atPath: repository + "-copy", toPath: repository)
         }
-        reports.removeLast(reports.count - kept)
+        keys = kept.keys
+        reports.removeLast(reports.count - kept.reports)
         shippedCount = reports.last?.count ?? 0
     }
 
