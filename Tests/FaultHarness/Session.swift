@@ -35,10 +35,10 @@ final class Session {
         for (operation, calls, run) in list {
             say("\(operation.id): \(calls.count) file-system calls, \(run.allocations) allocations")
         }
-        try sweep(.kills, list.flatMap { Sweep.kills($0.0, $0.1) }, short: 1300)
-        try sweep(.faults, list.flatMap { Sweep.faults($0.0, $0.1) }, short: 3300)
-        try sweep(.memory, list.flatMap { Sweep.allocations($0.0, count: $0.2.allocations) }, short: 1200)
-        try sweep(.environment, list.flatMap { Sweep.environments($0.0) }, short: 400)
+        try sweep(.kills, list.flatMap { Sweep.kills($0.0, $0.1) }, short: 950)
+        try sweep(.faults, list.flatMap { Sweep.faults($0.0, $0.1) }, short: 3100)
+        try sweep(.memory, list.flatMap { Sweep.allocations($0.0, count: $0.2.allocations) }, short: 1050)
+        try sweep(.environment, list.flatMap { Sweep.environments($0.0) }, short: 200)
         if wants(.power) { try powerLosses(list.map { ($0.0, $0.1) }) }
         if wants(.load) { try randomKills() }
         if wants(.opinion) { try secondOpinion() }
@@ -111,7 +111,7 @@ final class Session {
                         seed: options.seed,
                         only: options.trial,
                         // There are hundreds of such runs, and many of their points are those of others.
-                        step: options.long ? 1 : 3
+                        step: options.long ? 1 : 6
                     )
                 )
             }
