@@ -153,8 +153,8 @@ let testsOfSomeBuilds: [String: [String: [String]?]] = [
             "Calls/CallWatch.swift", "System/FailedCall.swift", "Replication/ReplicatedStore.swift",
         ]
     ],
-    // Two builds for each: what does without a key is tested in the plain one, and the rest in the one with all traits. Left
-    // out is what reaches memory only by way of what these test.
+    // Under the address sanitizer a test runs in one build: in the plain one if it needs no key, else in this one. Left out
+    // is what reaches memory only by way of what these test.
     "addresses": [
         "SealedDBTests": [
             "Calls", "Keys", "Support",

@@ -212,7 +212,7 @@ final class ReplicatedStore {
         database = try Database.testing(path, key: key, journalMode: .wal)
     }
 
-    /// A shipper that failed may have written generations that no report tells of.
+    /// Keeps the key of generations that no report tells of: a shipper that failed may have written some.
     private func noteKey() throws {
         for object in try storage.base.objects(under: ObjectName.generations) {
             let number = try #require(object.name.split(separator: "/").dropFirst().first.flatMap { Int64($0) })
