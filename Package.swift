@@ -153,8 +153,8 @@ let testsOfSomeBuilds: [String: [String: [String]?]] = [
             "Calls/CallWatch.swift", "System/FailedCall.swift", "Replication/ReplicatedStore.swift",
         ]
     ],
-    // Under the address sanitizer a test runs in one build: in the plain one if it needs no key, else in this one. Left out
-    // is what reaches memory only by way of what these test.
+    // Under the address sanitizer a test runs in one build: in the plain one if it needs no key, else in this one. Left
+    // out is what reaches memory only by way of what these test.
     "addresses": [
         "SealedDBTests": [
             "Calls", "Keys", "Support",
