@@ -28,7 +28,15 @@ struct ColumnValue: SingleValueDecodingContainer {
 
     func decodeNil() -> Bool { decoder.isNull(at: index ?? 0) }
 
-    // This method satisfies the requirements for all scalar types.
+    /// Reads 0 and 1 alone: a type that tries a truth value before a number would take any number for one.
+    func decode(_ type: Bool.Type) throws -> Bool {
+        let column = decoder.column(at: index ?? 0)
+        guard let stored = column.integer() else { throw column.mismatch(type) }
+        guard stored == 0 || stored == 1 else { throw column.mismatch(type, "that is neither 0 nor 1") }
+        return stored == 1
+    }
+
+    // This method satisfies the requirements for all other scalar types.
     func decode<Value: Decodable & ColumnReadable>(_ type: Value.Type) throws -> Value {
         let column = decoder.column(at: index ?? 0)
         return try Value(column: column)

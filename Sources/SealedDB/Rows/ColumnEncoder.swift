@@ -4,16 +4,16 @@ import Foundation
 final class ColumnEncoder: Encoder, SingleValueEncodingContainer {
     let codingPath: [any CodingKey] = []
     let userInfo: [CodingUserInfoKey: Any] = [:]
-    private var value: (any Bindable)?
+    private var value: StoredValue?
     private var holdsSeveralValues = false
 
     /// Returns what to bind for the value: the value itself, the single value that it encodes, or its JSON.
-    static func bindable<Value: Encodable>(_ value: Value) throws -> any Bindable {
-        if let value = value as? any Bindable { return value }
+    static func stored<Value: Encodable>(_ value: Value) throws -> StoredValue {
+        if let value = value as? any Bindable { return StoredValue(value: value, isJSON: false) }
         let encoder = ColumnEncoder()
         try value.encode(to: encoder)
         if !encoder.holdsSeveralValues, let single = encoder.value { return single }
-        return try JSONText.encode(value)
+        return StoredValue(value: try JSONText.encode(value), isJSON: true)
     }
 
     func container<Key: CodingKey>(keyedBy type: Key.Type) -> KeyedEncodingContainer<Key> {
@@ -28,12 +28,14 @@ final class ColumnEncoder: Encoder, SingleValueEncodingContainer {
 
     func singleValueContainer() -> any SingleValueEncodingContainer { self }
 
-    func encodeNil() { value = .null }
+    func encodeNil() { value = StoredValue(value: .null, isJSON: false) }
 
     // This method satisfies the requirements for all scalar types.
-    func encode<Value: Encodable & Bindable>(_ value: Value) { self.value = value }
+    func encode<Value: Encodable & Bindable>(_ value: Value) {
+        self.value = StoredValue(value: value, isJSON: false)
+    }
 
-    func encode<Value: Encodable>(_ value: Value) throws { self.value = try ColumnEncoder.bindable(value) }
+    func encode<Value: Encodable>(_ value: Value) throws { self.value = try ColumnEncoder.stored(value) }
 }
 
 // Containers for values that are encoded as JSON instead, or rejected. They discard everything.

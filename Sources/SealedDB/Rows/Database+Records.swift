@@ -3,6 +3,10 @@
 /// Each property is a column, named by ``Database/columnNaming``. `nil` is stored as NULL, even if the column has a
 /// default. A ``Bindable`` property is stored as such. A property that encodes itself as a single value is stored as
 /// that value. Every other property is stored as JSON text, as with ``JSON``. Names are quoted, so any name is allowed.
+///
+/// A type that may be one of several, such as a number or a truth value, is refused where its column would not tell these
+/// apart: SQLite has one integer for `true` and for 1. Make such a property a ``JSON``.
+///
 /// If your own `encode(to:)` throws, the error thrown here has yours as its ``DatabaseError/underlyingError``.
 extension Database {
     /// Inserts a row. If the INTEGER PRIMARY KEY is an optional property and `nil`, SQLite chooses the next row id.

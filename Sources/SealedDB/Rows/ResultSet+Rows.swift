@@ -30,8 +30,8 @@ extension ResultSet {
     /// - Columns are found by ``Database/columnNaming``. Columns without a property are ignored.
     /// - An optional property is `nil` if its column is NULL or missing. For any other property, both are errors.
     /// - A property is read as ``ColumnReadable`` describes. A type that decodes itself from a single value, such as an
-    ///   enum with a raw value, is read from that value. Every other type (arrays, dictionaries, structs) is read from
-    ///   JSON text, as with ``JSON``.
+    ///   enum with a raw value, is read from that value, as a `Bool` only from 0 and 1. Every other type (arrays,
+    ///   dictionaries, structs) is read from JSON text, as with ``JSON``.
     /// - If `Value` itself is ``ColumnReadable`` or decodes from a single value, it is read from the first column.
     ///
     /// If your own `init(from:)` throws, the error thrown here has yours as its ``DatabaseError/underlyingError``.

@@ -83,7 +83,16 @@ private struct RowEncodingContainer<Key: CodingKey>: KeyedEncodingContainerProto
     func encode<Value: Encodable & Bindable>(_ value: Value, forKey key: Key) { encoder.append(value, forKey: key) }
 
     func encode<Value: Encodable>(_ value: Value, forKey key: Key) throws {
-        encoder.append(try ColumnEncoder.bindable(value), forKey: key)
+        let stored = try ColumnEncoder.stored(value)
+        if stored.isReadAsAnother(than: value) {
+            encoder.reject(
+                """
+                "\(key.stringValue)" would be read as another value than it is: \(Value.self) tries several types, which its \
+                column does not tell apart. Make the property a JSON<\(Value.self)>
+                """
+            )
+        }
+        encoder.append(stored.value, forKey: key)
     }
 
     func encodeIfPresent<Value: Encodable>(_ value: Value?, forKey key: Key) throws {

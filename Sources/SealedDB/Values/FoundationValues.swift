@@ -4,9 +4,14 @@ public import Foundation
 
 extension Date: Bindable, ColumnReadable {
     /// Binds REAL seconds since 1970; if the database has a date format, TEXT in that format.
+    /// - Throws: ``DatabaseError/Reason/typeMismatch`` for a date that the format has no text for.
     public func bind(to slot: borrowing ParameterSlot) throws(DatabaseError) {
         if let format = slot.statement.dateFormat {
-            try slot.bind(format.string(from: self))
+            let text = format.string(from: self)
+            guard timeIntervalSince1970.isFinite, !text.isEmpty else {
+                throw slot.mismatch(Self.self, "has no text in the database's date format")
+            }
+            try slot.bind(text)
         } else {
             try slot.bind(timeIntervalSince1970)
         }
@@ -107,11 +112,37 @@ extension Decimal: Bindable, ColumnReadable {
     /// Returns `nil` unless the whole text is a number that can be represented exactly. `Decimal(string:)` would read
     /// the number at the start of the text, and round it.
     private init?(exactly text: String) {
-        guard text.wholeMatch(of: /[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?/) != nil,
+        guard Decimal.isNumber(text),
             let value = Decimal(string: text, locale: Locale(identifier: "en_US_POSIX")),
             Decimal.significantDigits(value.description) == Decimal.significantDigits(text)
         else { return nil }
         self = value
+    }
+
+    /// Whether the whole text is a number: a sign, digits with at most one point, an exponent. It is read once, as a store
+    /// may hold long texts: a regular expression would divide the digits in each possible way.
+    private static func isNumber(_ text: String) -> Bool {
+        var rest = text.utf8[...]
+        func skip(_ bytes: String) -> Bool {
+            guard let first = rest.first, bytes.utf8.contains(first) else { return false }
+            rest.removeFirst()
+            return true
+        }
+        func skipDigits() -> Int {
+            let count = rest.prefix { (0x30...0x39).contains($0) }.count
+            rest.removeFirst(count)
+            return count
+        }
+        // Each part may be missing, but for the digits.
+        _ = skip("+-")
+        var digits = skipDigits()
+        if skip(".") { digits += skipDigits() }
+        guard digits > 0 else { return false }
+        if skip("eE") {
+            _ = skip("+-")
+            guard skipDigits() > 0 else { return false }
+        }
+        return rest.isEmpty
     }
 
     private static func significantDigits(_ number: String) -> String {

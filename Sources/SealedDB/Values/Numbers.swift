@@ -56,6 +56,11 @@ extension Float: Bindable, ColumnReadable {
     /// Reads a REAL or an INTEGER, rounded to the nearest value. It is an error if a finite value would become
     /// infinite.
     public init(column: borrowing Column) throws(DatabaseError) {
+        // By way of a Double an INTEGER would be rounded twice.
+        if let stored = column.integer() {
+            self = Float(stored)
+            return
+        }
         guard let stored = column.number() else { throw column.mismatch(Self.self) }
         let value = Float(stored)
         guard value.isFinite || !stored.isFinite else { throw column.mismatch(Self.self, "that does not fit") }

@@ -262,4 +262,41 @@ struct IgnoredErrorTests {
         #expect(error?.message.contains("nobody looked at its failure") == true, "\(error as Any)")
         #expect(try queue.read { db in try db.integers("SELECT n FROM t") } == [])
     }
+
+    // MARK: The next block
+
+    private struct Own: Error {}
+
+    /// A block that ends by an error of its own has left rows open whose end fails. That is not the next block's affair.
+    @Test(arguments: [false, true])
+    func theNextBlockIsNotBlamed(isOfPool: Bool) async throws {
+        let path = directory.file("db")
+        let queue = try DatabaseQueue(path: path, configuration: try configuration())
+        let pool = DatabasePool(path: path, configuration: try configuration())
+        func inDatabase(_ block: (Database) throws -> Void) throws {
+            if isOfPool { try pool.inDatabase(block) } else { try queue.inDatabase(block) }
+        }
+        try inDatabase { db in
+            try db.execute(
+                script: """
+                    CREATE TABLE t (n);
+                    CREATE TABLE c (p REFERENCES absent (id) DEFERRABLE INITIALLY DEFERRED, n);
+                    CREATE TABLE absent (id INTEGER PRIMARY KEY)
+                    """
+            )
+        }
+        #expect(throws: Own.self) {
+            try inDatabase { db in
+                try db.executeUpdate("PRAGMA foreign_keys = ON")
+                let rows = try db.executeQuery("INSERT INTO c VALUES (7, 1) RETURNING n")
+                #expect(try rows.nextWithError())
+                throw Own()
+            }
+        }
+        try inDatabase { db in try db.executeUpdate("INSERT INTO t VALUES (1)") }
+        try inDatabase { db throws in
+            #expect(try db.integers("SELECT n FROM t") == [1])
+            #expect(try db.integers("SELECT count(*) FROM c") == [0])
+        }
+    }
 }

@@ -96,6 +96,16 @@ struct CommitMomentTests {
         }
     }
 
+    /// Without memory the mode may be impossible to ask for, and then nobody can say that nothing is kept.
+    @Test func aModeThatCannotBeAskedFor() throws {
+        let database = try database("delete")
+        let connection = try #require(database.connection)
+        #expect(connection.stateAfterMoment(ResultCode.SQLITE_NOMEM.rawValue) == nil)
+        database.close()
+        #expect(connection.stateAfterMoment(ResultCode.SQLITE_NOMEM.rawValue)?.contains("may be stored") == true)
+        #expect(connection.stateAfterMoment(ResultCode.SQLITE_BUSY.rawValue) == nil)
+    }
+
     /// The end of the journal is the moment, whoever removed it.
     @Test(arguments: ["COMMIT", "END", "RELEASE s"])
     func aJournalThatSomebodyRemoves(end: String) throws {

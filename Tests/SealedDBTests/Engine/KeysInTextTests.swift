@@ -88,7 +88,8 @@ struct KeysInTextTests {
     func valuesBesideWords(message: String, literal: String, expected: String) {
         let shown = Array("SELECT f(?)".utf8).withUnsafeBufferPointer { sql in
             Array("SELECT f(\(literal))".utf8).withUnsafeBufferPointer { expanded in
-                MessageValues(expanded: expanded, sql: sql)?.removed(from: Array(message.utf8), isChosen: true)
+                MessageValues(expanded: expanded, sql: sql, length: message.utf8.count)?
+                    .removed(from: Array(message.utf8), isChosen: true)
             }
         }
         #expect(shown == expected)

@@ -11,7 +11,8 @@ struct MessageValuesTests {
     private func shown(_ message: String, _ sql: String, _ expanded: String, isChosen: Bool = true) -> String? {
         Array(sql.utf8).withUnsafeBufferPointer { sql in
             Array(expanded.utf8).withUnsafeBufferPointer { expanded in
-                MessageValues(expanded: expanded, sql: sql)?.removed(from: Array(message.utf8), isChosen: isChosen)
+                MessageValues(expanded: expanded, sql: sql, length: message.utf8.count)?
+                    .removed(from: Array(message.utf8), isChosen: isChosen)
             }
         }
     }
@@ -71,11 +72,26 @@ struct MessageValuesTests {
     }
 
     @Test func longTexts() {
-        func result(_ count: Int) -> String? {
-            shown("bad abcd", one, "SELECT f('\(String(repeating: "abcd ", count: count))')")
+        func result(_ count: Int, _ message: String = "bad abcd") -> String? {
+            shown(message, one, "SELECT f('\(String(repeating: "abcd ", count: count))')")
         }
         #expect(result(1000) == "bad …")
-        #expect(result((1 << 16) / 5 + 1) == nil)
+        // Each byte of one is compared with each of the other: four million are the most.
+        #expect(result((1 << 22) / 8 / 5 + 1) == nil)
+        let long = "bad " + String(repeating: "word ", count: 1000)
+        #expect(result(10, long) == long)
+        #expect(result(1000, long) == nil)
+    }
+
+    /// A search text of somebody else's, each word of which SQLite repeats: no limit of time would end the search for them.
+    @Test func longTextsOfOthers() throws {
+        let database = try Database.testing(nil)
+        try database.run("CREATE VIRTUAL TABLE f USING fts5(a)")
+        let words = "*" + (0..<20_000).map { "w\($0)" }.joined(separator: "-")
+        let error = #expect(throws: DatabaseError.self) {
+            try database.executeQuery("SELECT * FROM f WHERE f MATCH \(words)").all([String: SQLValue].self)
+        }
+        #expect(error?.message == "SQL logic error")
     }
 
     // MARK: Values of rows

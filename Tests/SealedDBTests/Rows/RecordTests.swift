@@ -312,4 +312,155 @@ struct RecordTests {
         #expect(hasCome && !database.isInTransaction)
         #expect(try other.find(Person.self, in: "person", key: 1) == Person(id: 1, name: "ours"))
     }
+
+    // MARK: Types that are one of several
+
+    /// A type that finds out what it is by trying one type after another, as those do that hold any JSON.
+    private enum AnyJSON: Codable, Equatable {
+        case truth(Bool), integer(Int), number(Double), text(String), list([AnyJSON]), object([String: AnyJSON])
+
+        init(from decoder: any Decoder) throws {
+            let value = try decoder.singleValueContainer()
+            if let truth = try? value.decode(Bool.self) {
+                self = .truth(truth)
+            } else if let integer = try? value.decode(Int.self) {
+                self = .integer(integer)
+            } else if let number = try? value.decode(Double.self) {
+                self = .number(number)
+            } else if let text = try? value.decode(String.self) {
+                self = .text(text)
+            } else if let list = try? value.decode([AnyJSON].self) {
+                self = .list(list)
+            } else {
+                self = .object(try value.decode([String: AnyJSON].self))
+            }
+        }
+
+        func encode(to encoder: any Encoder) throws {
+            var value = encoder.singleValueContainer()
+            switch self {
+            case .truth(let truth): try value.encode(truth)
+            case .integer(let integer): try value.encode(integer)
+            case .number(let number): try value.encode(number)
+            case .text(let text): try value.encode(text)
+            case .list(let list): try value.encode(list)
+            case .object(let object): try value.encode(object)
+            }
+        }
+    }
+
+    /// The same, but the longer forms are tried first.
+    private enum ListOrText: Codable, Equatable {
+        case list([Int]), text(String)
+
+        init(from decoder: any Decoder) throws {
+            let value = try decoder.singleValueContainer()
+            if let list = try? value.decode([Int].self) {
+                self = .list(list)
+            } else {
+                self = .text(try value.decode(String.self))
+            }
+        }
+
+        func encode(to encoder: any Encoder) throws {
+            switch self {
+            case .list(let list): try list.encode(to: encoder)
+            case .text(let text): try text.encode(to: encoder)
+            }
+        }
+    }
+
+    private enum SignedOrNot: Codable, Equatable {
+        case signed(Int64), unsigned(UInt64)
+
+        init(from decoder: any Decoder) throws {
+            let value = try decoder.singleValueContainer()
+            if let signed = try? value.decode(Int64.self) {
+                self = .signed(signed)
+            } else {
+                self = .unsigned(try value.decode(UInt64.self))
+            }
+        }
+
+        func encode(to encoder: any Encoder) throws {
+            var value = encoder.singleValueContainer()
+            switch self {
+            case .signed(let signed): try value.encode(signed)
+            case .unsigned(let unsigned): try value.encode(unsigned)
+            }
+        }
+    }
+
+    private struct Holder<Value: Codable & Equatable>: Codable, Equatable {
+        var value: Value
+    }
+
+    /// Whether what is inserted is found again. An error of the insertion is none; what is found must be equal.
+    private func comesBack<Value: Codable & Equatable>(_ value: Value) throws -> Bool {
+        try database.execute(script: "DROP TABLE IF EXISTS any_value; CREATE TABLE any_value (value)")
+        do {
+            try database.insert(Holder(value: value), into: "any_value")
+        } catch {
+            #expect(error.reason == .typeMismatch && error.message.contains("Make the property a JSON<"), "\(error)")
+            #expect(try database.integers("SELECT count(*) FROM any_value") == [0])
+            return false
+        }
+        let found = try database.executeQuery("SELECT value FROM any_value").all(Holder<Value>.self)
+        #expect(found == [Holder(value: value)])
+        return true
+    }
+
+    /// What a column does not tell apart is refused. JSON tells it apart.
+    @Test func typesThatTryOthers() throws {
+        let kept: [AnyJSON] = [
+            .truth(true), .truth(false), .integer(2), .integer(-1), .integer(.max), .number(1.5), .number(0), .text(""),
+            .text("[1]"), .text("1"), .text("true"),
+        ]
+        for value in kept { #expect(try comesBack(value), "\(value)") }
+        let refused: [AnyJSON] = [
+            .integer(0), .integer(1), .list([]), .list([.integer(1)]), .object(["a": .integer(1)]),
+        ]
+        for value in refused { #expect(try !comesBack(value), "\(value)") }
+        for value in kept + refused where value != .number(0) { #expect(try comesBack(JSON(value)), "\(value)") }
+
+        for value in [ListOrText.list([]), .list([1, 2]), .text("a"), .text("[a]"), .text("{}"), .text(" 1")] {
+            #expect(try comesBack(value), "\(value)")
+        }
+        for value in [ListOrText.text("[1]"), .text(" [ ]")] { #expect(try !comesBack(value), "\(value)") }
+
+        for value in [SignedOrNot.signed(-1), .signed(5)] { #expect(try comesBack(value)) }
+        #expect(try !comesBack(SignedOrNot.unsigned(.max)))
+    }
+
+    private enum Level: Int, Codable { case low, high, top }
+
+    private struct Flag: Codable, Equatable {
+        var isOn: Bool
+
+        init(isOn: Bool) { self.isOn = isOn }
+        init(from decoder: any Decoder) throws { isOn = try decoder.singleValueContainer().decode(Bool.self) }
+        func encode(to encoder: any Encoder) throws {
+            var value = encoder.singleValueContainer()
+            try value.encode(isOn)
+        }
+    }
+
+    /// Types of one kind are stored as before.
+    @Test func typesOfOneKind() throws {
+        for level in [Level.low, .high, .top] { #expect(try comesBack(level)) }
+        for isOn in [false, true] { #expect(try comesBack(Flag(isOn: isOn))) }
+        for list in [[], ["[1]"]] { #expect(try comesBack(list)) }
+        #expect(try comesBack(["a": [1.5]]))
+        #expect(try comesBack(Date(timeIntervalSince1970: 1)))
+        for number in [0, 1, -1] { #expect(try comesBack(Decimal(number))) }
+    }
+
+    /// A type that tries a truth value first would take every number for one.
+    @Test func numbersAreNoTruthValuesOfATypeOfOnesOwn() throws {
+        #expect(
+            try database.executeQuery("SELECT 5 AS value").all(Holder<AnyJSON>.self) == [Holder(value: .integer(5))]
+        )
+        #expect(throws: DatabaseError.self) { try database.executeQuery("SELECT 5 AS value").all(Holder<Flag>.self) }
+        #expect(try database.executeQuery("SELECT 5 AS value").all(Holder<Bool>.self) == [Holder(value: true)])
+    }
 }

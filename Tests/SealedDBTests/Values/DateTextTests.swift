@@ -81,4 +81,17 @@ struct DateTextTests {
             #expect(try database.executeQuery("SELECT at FROM t").scalar(Date.self) == date)
         }
     }
+
+    /// The formatter has an empty text for them, which would read as no date.
+    @Test func datesWithoutTextInTheFormat() throws {
+        try database.executeUpdate("CREATE TABLE t (at)")
+        database.setDateFormat(Database.storeableDateFormat("yyyy-MM-dd HH:mm:ss"))
+        for seconds in [Double.nan, .infinity, -.infinity, 1e18] {
+            let error = #expect(throws: DatabaseError.self) {
+                try database.executeUpdate("INSERT INTO t VALUES (?)", Date(timeIntervalSince1970: seconds))
+            }
+            #expect(error?.reason == .typeMismatch, "\(seconds)")
+        }
+        #expect(try database.integers("SELECT count(*) FROM t") == [0])
+    }
 }

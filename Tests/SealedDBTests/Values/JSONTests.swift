@@ -44,4 +44,26 @@ struct JSONTests {
         #expect(error?.reason == .typeMismatch)
         #expect(try database.executeQuery("SELECT count(*) FROM t").scalar(Int.self) == 0)
     }
+
+    /// They are data, also those that are numbers.
+    @Test func keysOfDictionariesAreNotShown() throws {
+        func message<Value: Decodable>(_ type: Value.Type, _ text: String) -> String? {
+            do {
+                _ = try database.executeQuery("SELECT \(text)").scalar(JSON<Value>.self)
+                return nil
+            } catch {
+                return error.message
+            }
+        }
+        let number = "4111111111111111"
+        let type = "expected Int"
+        #expect(message([String: Int].self, #"{"\#(number)": "x"}"#)?.contains("(at ?: \(type))") == true)
+        #expect(message([Int: Int].self, #"{"\#(number)": "x"}"#)?.contains("(at ?: \(type))") == true)
+        #expect(message([String: Int].self, #"{"secret": "x"}"#)?.contains("(at ?: \(type))") == true)
+        #expect(message([Int].self, #"[1, "x"]"#)?.contains("(at [1]: \(type))") == true)
+        let error = #expect(throws: DatabaseError.self) {
+            try database.executeUpdate("INSERT INTO t VALUES (?)", JSON([number: Double.nan]))
+        }
+        #expect(error?.message.contains(number) == false, "\(error as Any)")
+    }
 }

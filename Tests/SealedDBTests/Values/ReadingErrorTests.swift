@@ -118,4 +118,16 @@ struct ReadingErrorTests {
     }
 
     private struct Named: Codable { var name: String }
+
+    /// They are read once, from their start to their end.
+    @Test func longTextsAreNoDecimals() {
+        let digits = String(repeating: "7", count: 200_000)
+        for text in ["x", ".x", "e", "e+", ".5.", "-"] { #expect(message(Decimal.self, "\(digits + text)") != nil) }
+        for text in ["", "+", ".", "e5", ".e5", "1e", "1 ", " 1", "1\u{0}", "١", "0x1", "--1"] {
+            #expect(message(Decimal.self, "\(text)") != nil, "\(text)")
+        }
+        for text in ["-.5", "5.", "+1.50E+02", String(repeating: "0", count: 100_000) + "1.0"] {
+            #expect(message(Decimal.self, "\(text)") == nil, "\(text.prefix(20))")
+        }
+    }
 }

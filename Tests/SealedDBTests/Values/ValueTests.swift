@@ -241,6 +241,13 @@ struct ValueTests {
     }
 
     private struct Stranger {}
+
+    /// By way of a Double, it would be rounded down first.
+    @Test func integersAreRoundedOnceToFloats() throws {
+        let number: Int64 = 0x4000_0040_0000_0001
+        #expect(try database.executeQuery("SELECT \(number)").scalar(Float.self) == Float(number))
+        #expect(try database.executeQuery("SELECT \(Int64.min)").scalar(Float.self) == -0x1p63)
+    }
 }
 
 /// As a user might declare it: the default must not cut the value off.

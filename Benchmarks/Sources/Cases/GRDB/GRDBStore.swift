@@ -6,7 +6,7 @@
             get throws {
                 guard pageSize == 0 else { throw Failure("GRDB has no part in this case.") }
                 var result = Configuration()
-                result.busyMode = .timeout(5)
+                result.busyMode = .timeout(60)
                 result.allowsUnsafeTransactions = true
                 result.prepareDatabase { [journalMode, synchronous, cacheSize] db in
                     try db.execute(

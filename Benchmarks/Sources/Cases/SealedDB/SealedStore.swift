@@ -39,7 +39,8 @@ extension StoreOptions {
         get throws {
             var result = Configuration(key: try key)
             if result.key != nil { result.cipherSettings = cipherSettings }
-            result.busyTimeout = .seconds(5)
+            // With much else to do, a machine lets a connection wait for its turn: that is slow, and no failure.
+            result.busyTimeout = .seconds(60)
             result.cacheSize = cacheSize
             result.journalMode = Configuration.JournalMode(rawValue: journalMode)
             result.synchronous = Configuration.Synchronous(rawValue: synchronous)

@@ -137,6 +137,10 @@ extension Database {
             throw recorded(.transactionLeftOpen)
         } catch {
             rollBackWhatIsOpen()
+            // How its result sets end is this block's affair, too, and its own error stands for it: left to itself, it would be
+            // thrown to the next block, whose work is stored.
+            endUses()
+            _ = connection?.takeUnnoticedFailure()
             throw error
         }
     }

@@ -8,7 +8,7 @@ public final class ResultSet {
     let prepared: Statement
     // Not retained here: the statement retains the database while it is in use.
     private let database: Unmanaged<Database>
-    /// The text of the statement.
+    /// The text of the statement; `nil` if it contains a key.
     public let query: String?
     /// Whether the statement leaves the database unchanged. https://www.sqlite.org/c3ref/stmt_readonly.html
     public let isReadOnlyStatement: Bool
@@ -18,7 +18,7 @@ public final class ResultSet {
     init(statement: Statement, database: Database, sql: String, isPrepared: Bool) {
         self.prepared = statement
         self.database = .passUnretained(database)
-        self.query = sql
+        self.query = statement.sql == nil ? nil : sql
         self.isReadOnlyStatement = statement.isReadOnly
         self.isPrepared = isPrepared
         statement.user = database

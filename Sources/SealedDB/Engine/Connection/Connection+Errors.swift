@@ -79,7 +79,9 @@ extension Connection {
         if code == Connection.directoryNotSynced { return Connection.isStored }
         if code == ResultCode.SQLITE_IOERR_DELETE_NOENT.rawValue { return Connection.journalWasRemoved }
         guard code & 0xff == SQLITE_IOERR || code & 0xff == SQLITE_NOMEM else { return nil }
-        if isWAL {
+        let mode = try? trusted { () throws(DatabaseError) in try text("PRAGMA main.journal_mode") }
+        // Without memory the mode cannot be asked for either. Of other failures the journal's rules say no less.
+        if mode == "wal" || mode == nil && code & 0xff == SQLITE_NOMEM {
             guard !Connection.beforeMomentOfLog.contains(code) else { return nil }
             if hasSeveralFiles { return Connection.isStoredInPart }
             let why = code == Connection.notSynced ? "which could not be synced" : "before something else failed"
@@ -107,9 +109,6 @@ extension Connection {
         else { return true }
         return !Connection.beforeEndOfJournal.contains(code)
     }
-
-    /// Whether "main" is in WAL mode. False if this cannot be determined.
-    private var isWAL: Bool { (try? text("PRAGMA main.journal_mode")) == "wal" }
 
     /// What only fails until the last frame of a transaction is in the log: reads, writes, locks, and what the system has no
     /// room for. After it, SQLite syncs the log, and makes room for the frames in the index, in shared memory.

@@ -134,6 +134,11 @@ extension Connection {
     /// False while a transaction is open. https://www.sqlite.org/c3ref/get_autocommit.html
     var isAutocommit: Bool { handle.map { sqlite3_get_autocommit($0) != 0 } ?? true }
 
+    /// Whether a transaction is open, be it that of a statement or blob that has not ended and will commit by itself.
+    var mayHaveUncommitted: Bool {
+        handle.map { sqlite3_get_autocommit($0) == 0 || sqlite3_txn_state($0, nil) == SQLITE_TXN_WRITE } ?? false
+    }
+
     /// https://www.sqlite.org/c3ref/busy_timeout.html
     func setBusyTimeout(seconds: Double) {
         guard let handle else { return }

@@ -68,8 +68,10 @@ struct FunctionArgument {
     var int64: Int64 { sqlite3_value_int64(value) }
     var double: Double { sqlite3_value_double(value) }
 
-    /// SQLite's own bytes. They are valid until the call ends or the value is converted again.
+    /// SQLite's own bytes, of a text in UTF-8 whatever the store's encoding is. They are valid until the call ends or the
+    /// value is converted again.
     var bytes: UnsafeRawBufferPointer {
+        if type == .text { return UnsafeRawBufferPointer(textBytes ?? UnsafeBufferPointer(start: nil, count: 0)) }
         guard let start = sqlite3_value_blob(value) else { return UnsafeRawBufferPointer(start: nil, count: 0) }
         return UnsafeRawBufferPointer(start: start, count: Int(sqlite3_value_bytes(value)))
     }

@@ -99,8 +99,8 @@ final class ChangeCollector {
     ///
     /// Call this at the end of a turn too: observers that came meanwhile may have read the state before a commit of
     /// this turn, and are told of it here.
-    /// - Parameter isInTransaction: whether the open transaction may already have changed the newly observed tables.
-    func refresh(isInTransaction: Bool) -> Bool {
+    /// - Parameter mayHaveWritten: whether something that is not committed may have changed the newly observed tables.
+    func refresh(mayHaveWritten: @autoclosure () -> Bool) -> Bool {
         let hasCommitted = hasCommitted.exchange(false, ordering: .relaxed)
         let current = hub.version
         guard current != version else { return false }
@@ -110,7 +110,7 @@ final class ChangeCollector {
         observesAnything.store(observed.contains(.anything), ordering: .relaxed)
         if !isActive { forget() }
         let added = observed.subtracting(former)
-        if isInTransaction { note(added) }
+        if mayHaveWritten() { note(added) }
         if hasCommitted { publishAny(added) }
         return true
     }

@@ -60,13 +60,13 @@ final class Hooks {
         self.connection = connection
         connection.hooks = self
         changes.forget()
-        _ = changes.refresh(isInTransaction: false)
+        _ = changes.refresh(mayHaveWritten: false)
         install()
     }
 
     /// Begins or ends observing, if the observers have changed.
     func refreshObservation() {
-        if changes.refresh(isInTransaction: connection?.isAutocommit == false) { install() }
+        if changes.refresh(mayHaveWritten: connection?.mayHaveUncommitted == true) { install() }
     }
 
     /// Runs a block, and returns the tables that its statements read.

@@ -36,7 +36,8 @@ extension PreparedStatement {
             sql: UnsafeBufferPointer(
                 start: UnsafeRawPointer(sql).assumingMemoryBound(to: UInt8.self),
                 count: strlen(sql)
-            )
+            ),
+            length: message.count
         )
         return values?.removed(from: message, isChosen: isChosen) ?? plain
     }
@@ -48,22 +49,28 @@ extension PreparedStatement {
 /// A message may contain a value as a whole or in part, in another case, or within a longer word. So values are split
 /// into words. Only ASCII letters are compared without regard to case, as in SQL.
 struct MessageValues {
-    private let sql: UnsafeBufferPointer<UInt8>
     private let expanded: UnsafeBufferPointer<UInt8>
     /// The positions of the values, without the quotes of texts.
     private var values: [Range<Int>] = []
+    /// The words of the values that do not stand in the text of the statement, each once.
+    private let parts: [Slice<UnsafeBufferPointer<UInt8>>]
+    /// The words of the statement, folded.
+    private let ownWords: Set<[UInt8]>
 
-    /// For a longer text, the search would take too long.
-    private static let longestText = 1 << 16
+    /// For longer texts, the search would take too long: each word of one is sought in each of the other. A value may be
+    /// somebody else's, and no limit of time ends this.
+    private static let mostComparisons = 1 << 22
     /// A shorter part of a word reveals nothing.
     private static let shortestPart = 4
 
     /// Finds the values. The bytes must stay valid as long as this value is used.
-    /// - Returns: `nil` if the values cannot be found, or if one is a blob, which may have been read as any text.
-    init?(expanded: UnsafeBufferPointer<UInt8>, sql: UnsafeBufferPointer<UInt8>) {
-        self.sql = sql
+    /// - Parameter length: that of the message, in bytes
+    /// - Returns: `nil` if the values cannot be found, if one is a blob, which may have been read as any text, or if the
+    ///   texts are too long.
+    init?(expanded: UnsafeBufferPointer<UInt8>, sql: UnsafeBufferPointer<UInt8>, length: Int) {
         self.expanded = expanded
-        guard expanded.count <= MessageValues.longestText else { return nil }
+        let (comparisons, isBeyond) = expanded.count.multipliedReportingOverflow(by: length)
+        guard !isBeyond, comparisons <= MessageValues.mostComparisons else { return nil }
         var tokens = SQLTokenizer(sql)
         // The ends, in each text, of the part that has been compared so far.
         var (position, place) = (0, 0)
@@ -76,6 +83,11 @@ struct MessageValues {
             (position, place) = (token.range.upperBound, value.end)
         }
         guard MessageValues.end(of: sql[position...], in: expanded[place...]) == expanded.count else { return nil }
+        let ownWords = Set(MessageValues.words(of: sql[...]).map { sql[$0].map(\.folded) })
+        self.ownWords = ownWords
+        var known = ownWords
+        parts = values.flatMap { MessageValues.words(of: expanded[$0]) }.map { expanded[$0] }
+            .filter { known.insert($0.map(\.folded)).inserted }
     }
 
     /// Returns the position after `start` in a text that begins with it; `nil` for any other text.
@@ -155,7 +167,7 @@ struct MessageValues {
         message.withUnsafeBufferPointer { message in
             var isHidden = [Bool](repeating: false, count: message.count)
             for value in values { hide(value, in: message, &isHidden) }
-            for word in words(of: message[...])
+            for word in MessageValues.words(of: message[...])
             where isHidden[word].contains(true) || isOfValue(message[word])
                 || !isChosen && !MessageWords.isUsual(message[word]) && !isOwn(message[word])
             {
@@ -199,25 +211,19 @@ struct MessageValues {
 
     /// Whether a word of the message comes from a value.
     private func isOfValue(_ word: Slice<UnsafeBufferPointer<UInt8>>) -> Bool {
-        guard !isOwn(word) else { return false }
-        for value in values {
-            for part in words(of: expanded[value]) {
-                let part = expanded[part]
+        !isOwn(word)
+            && parts.contains { part in
                 let (shorter, longer) = part.count < word.count ? (part, word) : (word, part)
-                let isFound =
-                    shorter.count < MessageValues.shortestPart ? part.isSame(as: word) : longer.holds(shorter)
-                if isFound, !isOwn(part) { return true }
+                return shorter.count < MessageValues.shortestPart ? part.isSame(as: word) : longer.holds(shorter)
             }
-        }
-        return false
     }
 
     /// Whether a word also stands in the text of the statement, which is shown anyway.
     private func isOwn(_ word: Slice<UnsafeBufferPointer<UInt8>>) -> Bool {
-        words(of: sql[...]).contains { sql[$0].isSame(as: word) }
+        ownWords.contains(word.map(\.folded))
     }
 
-    private func words(of text: Slice<UnsafeBufferPointer<UInt8>>) -> [Range<Int>] {
+    private static func words(of text: Slice<UnsafeBufferPointer<UInt8>>) -> [Range<Int>] {
         var words: [Range<Int>] = []
         var start: Int?
         for index in text.startIndex..<text.endIndex {

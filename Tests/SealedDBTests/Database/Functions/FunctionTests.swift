@@ -243,4 +243,22 @@ struct FunctionTests {
         #expect(database.open())
         #expect(try database.value("SELECT upper('aä')") == "Aä")
     }
+
+    /// What a function makes of a text, such as its hash, does not depend on the encoding of the store.
+    @Test(arguments: ["UTF-8", "UTF-16le", "UTF-16be"])
+    func bytesOfTexts(encoding: String) throws {
+        let database = try Database.testing(nil)
+        try database.execute(script: "PRAGMA encoding = \(raw: "'\(encoding)'"); CREATE TABLE t (a)")
+        try database.executeUpdate("INSERT INTO t VALUES (\("aß🦭"))")
+        try database.addFunction("bytes", argumentCount: 1) { arguments in
+            .blob(arguments.data(at: 0) ?? Data())
+        }
+        try database.addFunction("raw", argumentCount: 1) { arguments in
+            arguments.withBytes(at: 0) { .blob(Data($0)) }
+        }
+        let expected = SQLValue.blob(Data("aß🦭".utf8))
+        #expect(
+            try database.rows("SELECT bytes(a), raw(a), bytes('') FROM t") == [[expected, expected, .blob(Data())]]
+        )
+    }
 }

@@ -50,6 +50,24 @@ struct UntoldChangesTests {
         #expect(try database.rows("SELECT v FROM b") == [[.blob(Data([1, 2]))], [.blob(Data([9, 4]))]])
     }
 
+    /// A statement or a blob that has not ended commits by itself, after the observation has begun.
+    @Test(arguments: [false, true])
+    func writersThatAreOpenWhenTheObservationBegins(isBlob: Bool) async throws {
+        try database.run("CREATE TABLE b (id INTEGER PRIMARY KEY, v)")
+        try database.run("INSERT INTO b VALUES (1, x'0102')")
+        let end: () throws -> Void
+        if isBlob {
+            let blob = try database.openBlob(table: "b", column: "v", rowID: 1, isWritable: true)
+            try blob.write([9])
+            end = { try blob.close() }
+        } else {
+            let rows = try database.executeQuery("INSERT INTO b (v) VALUES (2), (3) RETURNING id")
+            #expect(try rows.nextWithError())
+            end = { rows.close() }
+        }
+        #expect(try await told(of: ["b"], end) == ["b": .any])
+    }
+
     // MARK: AUTOINCREMENT
 
     @Test func whatIsCountedForAutoincrement() async throws {
