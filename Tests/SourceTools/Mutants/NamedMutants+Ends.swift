@@ -2,6 +2,48 @@ extension NamedMutant {
     /// What has begun ends, and what was copied is all there.
     static let ends: [NamedMutant] = [
         .init(
+            "the failure of one block is left to the next",
+            "SealedDB/Concurrency/Connections/Database+Supervision.swift",
+            .statement,
+            "_ = connection?.takeUnnoticedFailure()",
+            "_ = connection"
+        ),
+        .init(
+            "a writer that is open when an observation begins is not told",
+            "SealedDB/Engine/Connection/Connection+Queries.swift",
+            .expression,
+            "sqlite3_get_autocommit($0) == 0 || sqlite3_txn_state($0, nil) == SQLITE_TXN_WRITE",
+            "sqlite3_get_autocommit($0) == 0"
+        ),
+        .init(
+            "a number is a truth value to a type that tries several",
+            "SealedDB/Rows/ColumnDecoder.swift",
+            .expression,
+            "stored == 0 || stored == 1",
+            "true"
+        ),
+        .init(
+            "a property is stored that is read as another value",
+            "SealedDB/Rows/RowEncoder.swift",
+            .expression,
+            "stored.isReadAsAnother(than: value)",
+            "false"
+        ),
+        .init(
+            "a function gets a text's bytes in the encoding of the store",
+            "SealedDB/Engine/Functions/FunctionArguments.swift",
+            .expression,
+            "type == .text",
+            "false"
+        ),
+        .init(
+            "numeric keys of dictionaries are shown",
+            "SealedDB/Values/CodingFailure.swift",
+            .expression,
+            #"key.stringValue == "Index \(index)""#,
+            "true"
+        ),
+        .init(
             "what another open writer may undo is reported as done",
             "SealedDB/Engine/Connection/Connection.swift",
             .statement,

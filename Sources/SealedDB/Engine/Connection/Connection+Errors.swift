@@ -79,8 +79,9 @@ extension Connection {
         if code == Connection.directoryNotSynced { return Connection.isStored }
         if code == ResultCode.SQLITE_IOERR_DELETE_NOENT.rawValue { return Connection.journalWasRemoved }
         guard code & 0xff == SQLITE_IOERR || code & 0xff == SQLITE_NOMEM else { return nil }
+        // Without memory the mode cannot be asked for either: then it may be either. For other failures the rules of the
+        // journal, which follow, ask again and take what cannot be asked for as stored.
         let mode = try? trusted { () throws(DatabaseError) in try text("PRAGMA main.journal_mode") }
-        // Without memory the mode cannot be asked for either. Of other failures the journal's rules say no less.
         if mode == "wal" || mode == nil && code & 0xff == SQLITE_NOMEM {
             guard !Connection.beforeMomentOfLog.contains(code) else { return nil }
             if hasSeveralFiles { return Connection.isStoredInPart }
