@@ -57,9 +57,11 @@ struct MessageValues {
     /// The words of the statement, folded.
     private let ownWords: Set<[UInt8]>
 
-    /// For longer texts, the search would take too long: each word of one is sought in each of the other. A value may be
-    /// somebody else's, and no limit of time ends this.
-    private static let mostComparisons = 1 << 22
+    /// For a longer text, the search would take too long.
+    private static let longestText = 1 << 16
+    /// So it would for more bytes of the text times bytes of the message: each word of one is sought in each of the other.
+    /// Values may be somebody else's, and no limit of time ends this.
+    private static let mostComparisons = 1 << 21
     /// A shorter part of a word reveals nothing.
     private static let shortestPart = 4
 
@@ -69,8 +71,9 @@ struct MessageValues {
     ///   texts are too long.
     init?(expanded: UnsafeBufferPointer<UInt8>, sql: UnsafeBufferPointer<UInt8>, length: Int) {
         self.expanded = expanded
-        let (comparisons, isBeyond) = expanded.count.multipliedReportingOverflow(by: length)
-        guard !isBeyond, comparisons <= MessageValues.mostComparisons else { return nil }
+        guard expanded.count <= MessageValues.longestText,
+            length <= MessageValues.mostComparisons / max(expanded.count, 1)
+        else { return nil }
         var tokens = SQLTokenizer(sql)
         // The ends, in each text, of the part that has been compared so far.
         var (position, place) = (0, 0)
