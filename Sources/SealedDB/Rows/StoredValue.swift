@@ -39,7 +39,8 @@ struct StoredValue {
     }
 }
 
-/// Lets a type decode itself from a stored value as it would from the column, before it is stored.
+/// Lets a type decode itself from a stored value as it would from the column, before it is stored: by the rules of
+/// `ColumnValue`, which needs a row.
 private final class Trial: Decoder, SingleValueDecodingContainer {
     let codingPath: [any CodingKey] = []
     let userInfo: [CodingUserInfoKey: Any] = [:]

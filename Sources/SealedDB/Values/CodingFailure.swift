@@ -19,8 +19,8 @@ enum CodingFailure {
         path.isEmpty ? "" : "at " + path.map(name).joined(separator: ".") + ": "
     }
 
-    /// The keys of a dictionary are data, and are not shown, even where they are numbers: only Foundation's keys of a list
-    /// are named so. The keys of a type are cases of an enum.
+    /// The keys of a dictionary are data, and are not shown, nor those that are numbers. Foundation names the positions of a
+    /// list "Index 0", "Index 1". The keys of a type are cases of an enum.
     private static func name(of key: any CodingKey) -> String {
         if let index = key.intValue, key.stringValue == "Index \(index)" { return "[\(index)]" }
         return Mirror(reflecting: key).displayStyle == .enum ? key.stringValue : "?"

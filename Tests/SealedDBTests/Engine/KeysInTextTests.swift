@@ -95,6 +95,15 @@ struct KeysInTextTests {
         #expect(shown == expected)
     }
 
+    @Test(.enabled(if: isEncrypting, "needs a codec")) func resultSetsOfStatementsWithKeys() throws {
+        let database = Database(path: nil)
+        #expect(database.open())
+        let rows = try database.executeQuery("PRAGMA key = 'secret'")
+        #expect(rows.query == nil)
+        #expect(try database.executeQuery("SELECT 1").query == "SELECT 1")
+        rows.close()
+    }
+
     /// In a process of its own, because what functions have said is kept for all of it.
     @Test(.awaitsProcess) func theLastMessagesOfFunctionsAreKept() async {
         await #expect(processExitsWith: .success) {
