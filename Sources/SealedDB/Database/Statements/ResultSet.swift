@@ -18,7 +18,7 @@ public final class ResultSet {
     init(statement: Statement, database: Database, sql: String, isPrepared: Bool) {
         self.prepared = statement
         self.database = .passUnretained(database)
-        self.query = statement.sql == nil ? nil : sql
+        self.query = statement.prepared.isSecret ? nil : sql
         self.isReadOnlyStatement = statement.isReadOnly
         self.isPrepared = isPrepared
         statement.user = database
