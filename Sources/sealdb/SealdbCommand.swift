@@ -121,7 +121,8 @@ struct SealdbCommand: ParsableCommand {
     }
 
     /// Fails if a raw key stands where anything else is asked for. Which message would show it, or which file would get it as
-    /// its name, then does not matter. SQL and its parameters are data, and may be a digest.
+    /// its name, then does not matter. SQL and its parameters are data, and may be a digest: ``GivenKeys`` keeps those out of
+    /// messages.
     private static func requireNoRawKey(_ arguments: [String]) throws {
         guard let command = arguments.first, !["query", "exec", "shell"].contains(where: command.isSame) else { return }
         for argument in arguments.dropFirst() {
@@ -150,12 +151,6 @@ struct SealdbCommand: ParsableCommand {
         return try parseAsRoot(arguments)
     }
 
-    /// The variables that name files or directories.
-    private static let namesOfFileVariables = [
-        "SEALDB_CONFIG", "SEALDB_KEY_FILE", "SEALDB_KEY_RING", "SEALDB_PASSPHRASE_FILE", "SEALDB_HISTORY",
-        "CREDENTIALS_DIRECTORY", "TMPDIR", "HOME", "XDG_STATE_HOME", "STATE_DIRECTORY",
-    ]
-
     static func main() {
         // Otherwise a file could be opened as descriptor 0, 1 or 2, and results be printed into it.
         guard sealeddb_take_standard_descriptors() == 0 else {
@@ -175,7 +170,8 @@ struct SealdbCommand: ParsableCommand {
             StandardError.message("An argument is not UTF-8. Nothing was done.")
             Foundation.exit(ExitStatus.usage.rawValue)
         }
-        for name in namesOfFileVariables where getenv(name).map({ String(validatingCString: $0) }) == .some(nil) {
+        for name in GivenKeys.namesOfFileVariables
+        where getenv(name).map({ String(validatingCString: $0) }) == .some(nil) {
             StandardError.message("The environment variable \(name) is not UTF-8. Nothing was done.")
             Foundation.exit(ExitStatus.usage.rawValue)
         }

@@ -79,6 +79,31 @@ struct DumpedIndexTests {
         try sandbox.succeed("dump", "db", "--key-file", "key", "--schema-only")
     }
 
+    /// FTS5 finds no virtual table where it looks for its text. A script that makes the index anew would fail.
+    @Test(arguments: [
+        ("CREATE VIRTUAL TABLE p USING fts5(v);", "p", ""), ("CREATE VIRTUAL TABLE p USING fts5(v);", "F", ""),
+        ("CREATE VIRTUAL TABLE p USING rtree(id, v, w);", "p", ", content_rowid='id'"),
+        ("CREATE VIRTUAL TABLE p USING fts5(v); CREATE VIEW s AS SELECT rowid, v FROM p;", "s", ""),
+        ("CREATE VIEW s AS SELECT key AS rowid, value AS v FROM json_each('[]');", "s", ""),
+    ])
+    func indexesOfVirtualTables(script: String, content: String, options: String) throws {
+        let table = "CREATE VIRTUAL TABLE f USING fts5(v, content='\(content)'\(options));"
+        let sandbox = try makeStore(Self.text + script + table)
+        let outcome = try sandbox.run([Tool.sealdb, "dump", "db", "--key-file", "key"])
+        #expect(outcome.status == 65 && outcome.output.isEmpty, "\(outcome)")
+        #expect(outcome.error.contains("takes its text from a virtual table"), "\(outcome)")
+        // What makes it is refused, and what drops it works.
+        try sandbox.succeed("create", "other", "--key-file", "key")
+        try sandbox.succeed("exec", "other", Self.text + script, "--key-file", "key")
+        let keys = ["--key-file", "key", "--other-key-file", "key"]
+        try sandbox.fail(65, "diff", "other", "db", "--sql", "--key-file", "key")
+        let removal = try sandbox.run([Tool.sealdb, "diff", "db", "other", "--sql"] + keys)
+        #expect(removal.status == 1, "\(removal)")
+        try sandbox.succeed("exec", "db", "-", "--key-file", "key", input: removal.output)
+        let rest = try sandbox.run([Tool.sealdb, "diff", "db", "other"] + keys)
+        #expect(rest.status == 0, "\(rest)")
+    }
+
     /// What the message says mends an index of some rows. The text is longer than what is indexed at a time.
     @Test(arguments: [
         "fts5(v, other, content='t', content_rowid='id')",

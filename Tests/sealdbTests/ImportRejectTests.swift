@@ -21,6 +21,21 @@ struct ImportRejectTests {
         try sandbox.run([Tool.sealdb, "import", "db", "t", "rows.csv", "--key-file", "key"] + options)
     }
 
+    /// As long as a signal ends the command at once, it leaves no file. One that exists is refused before all else.
+    @Test func theFileIsMadeLate() throws {
+        let sandbox = try makeStore("CREATE TABLE t (a)")
+        try sandbox.write("rows.csv", "a\n1\n")
+        try sandbox.write("program", "test ! -e bad.csv && touch asked && cat key")
+        let options = ["--append", "--rejects", "bad.csv", "--key-command", "/bin/sh \(sandbox.path("program"))"]
+        let arguments = [Tool.sealdb, "import", "db", "t", "rows.csv"] + options
+        let outcome = try sandbox.run(arguments)
+        #expect(outcome.status == 0 && sandbox.exists("asked") && !sandbox.exists("bad.csv"), "\(outcome)")
+        try FileManager.default.removeItem(atPath: sandbox.path("asked"))
+        try sandbox.write("bad.csv", "")
+        #expect(try sandbox.run(arguments).status == 73)
+        #expect(!sandbox.exists("asked"))
+    }
+
     @Test func rowsThatReplaceOthers() throws {
         let sandbox = try makeStore(
             """

@@ -135,6 +135,22 @@ struct ImportTests {
         #expect(try query(sandbox, "SELECT count(*) AS n FROM u WHERE a IS NULL OR b IS NULL") == "n\n4\n")
     }
 
+    /// With its backslash escaped, what stands for NULL is a text.
+    @Test(arguments: [
+        ("\\N", "\\N\t\\\\N\n\\\\N\t\\N\n", "1,1\n"), (nil, "\\N\t\\\\N\n\\\\N\t\\N\n", "1,1\n"),
+        ("\\N", "\\N\t\\\\N\r\n\\\\N\t\\N\r\n", "1,1\n"), ("a\\b", "a\\b\ta\\\\b\nx\tx\n", "1,0\n"),
+        ("N", "N\t\\N\n\\\\N\tN", "1,1\n"),
+    ])
+    func nullsWithEscapes(null: String?, text: String, counts: String) throws {
+        let sandbox = try makeEmptyStore()
+        try sandbox.write("rows.tsv", text)
+        let options = ["--no-header", "--columns", "a,b", "--key-file", "key"] + (null.map { ["--null", $0] } ?? [])
+        let outcome = try sandbox.run([Tool.sealdb, "import", "db", "t", "rows.tsv"] + options)
+        #expect(outcome.status == 0, "\(outcome.error)")
+        let sql = "SELECT sum(a IS NULL), sum(b IS NULL) FROM t"
+        #expect(try query(sandbox, sql, "--no-header", "--format", "csv") == counts)
+    }
+
     /// A quote that a combining mark follows is no quote to Swift, but it is one to SQLite.
     @Test func namesThatWouldEndTheirQuotes() throws {
         let sandbox = try makeEmptyStore()

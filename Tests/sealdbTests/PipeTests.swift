@@ -38,6 +38,18 @@ struct PipeTests {
         #expect(try leftovers().isEmpty)
     }
 
+    /// What comes behind a backup is not dropped without a word.
+    @Test(arguments: ["printf x", "head -c 4096 /dev/zero", "head -c 12288 /dev/urandom", "cat db", "cat backup"])
+    func somethingBehindABackup(_ command: String) throws {
+        let outcome = try shell(
+            "sealdb backup db backup --key-file key && (cat backup; \(command)) | sealdb restore - copy --key-file key"
+        )
+        #expect(outcome.status == 65, "\(outcome)")
+        #expect(outcome.error.contains("standard input") && !sandbox.exists("copy"), "\(outcome)")
+        #expect(try leftovers().isEmpty)
+        #expect(try shell("cat backup | sealdb restore - copy --key-file key").status == 0)
+    }
+
     /// It begins as a database in the clear does.
     @Test func aStoreWithAHeaderInTheClear() throws {
         let settings = "--plaintext-header-size 32 --salt \(String(repeating: "0b", count: 16))"

@@ -136,6 +136,33 @@ struct QueryTests {
         #expect(try query(sandbox, sql, "--no-header", "--null", "NULL") == "NULL    none\n")
     }
 
+    /// What would be read as NULL, and is none, is not written.
+    @Test func valuesThatReadAsNull() throws {
+        let sandbox = try makeEmptyStore()
+        for (format, value, null) in [
+            ("tsv", "'none'", "none"), ("tsv", "7", "7"), ("tsv", "0.5", "0.5"), ("tsv", "x'00'", "X'00'"),
+            ("csv", "x'00'", "X'00'"),
+        ] {
+            let options = ["--format", format, "--null", null, "--key-file", "key"]
+            let outcome = try sandbox.run([Tool.sealdb, "query", "db", "SELECT 'first', NULL, \(value)"] + options)
+            #expect(outcome.status == 65, "\(format) \(null): \(outcome)")
+            #expect(outcome.error.contains("would be read as NULL"), "\(format) \(null): \(outcome)")
+            let other = try sandbox.run([Tool.sealdb, "query", "db", "SELECT 'first', NULL, '\(null)x'"] + options)
+            #expect(other.status == 0, "\(format) \(null): \(other)")
+        }
+        // With its backslash escaped, a text is another one.
+        let sql = "SELECT NULL, '\\N'"
+        #expect(try query(sandbox, sql, "--format", "tsv", "--no-header", "--null", "\\N") == "\\N\t\\\\N\n")
+        for (format, null) in [
+            ("tsv", "a\tb"), ("tsv", "a\nb"), ("tsv", "\\t"), ("tsv", "\\\\"), ("csv", "a,b"), ("csv", "\""),
+            ("csv", "\r"),
+        ] {
+            let options = ["--format", format, "--null", null, "--key-file", "key"]
+            let outcome = try sandbox.run([Tool.sealdb, "query", "db", "SELECT NULL"] + options)
+            #expect(outcome.status == 64 && outcome.output.isEmpty, "\(format) \(null): \(outcome)")
+        }
+    }
+
     /// What takes two columns on a terminal is counted so, and what joins another character not at all.
     @Test func wideCharacters() throws {
         let sandbox = try makeEmptyStore()

@@ -66,6 +66,50 @@ struct SecretArgumentTests {
         #expect(try sandbox.succeed("query", "db", "SELECT ?", key, "--key-file", "key").output.contains(key))
     }
 
+    /// Nor beside SQL, where it may be data, in a variable, or with the x of a blob whose quotes the shell took.
+    @Test(arguments: ["0a", "0A"], ["", "x", "a="]) func aKeyThatAMessageWouldName(byte: String, prefix: String) throws
+    {
+        let key = String(repeating: byte, count: 32)
+        let given = prefix + key
+        try sandbox.succeed("create", "db", "--key-file", "key")
+        for arguments in [
+            ["query", "db", "SELECT 1", "--config", given], ["query", "db", "SELECT 1", "--lock-wait", given],
+            ["exec", "db", "SELECT 1", "--text-file", "b=\(given)"],
+            ["exec", "db", "SELECT 1", "--blob-file", "b=\(given)"],
+            ["shell", "db", "--config", given], ["query", "db", "--file", given], ["query", given, "SELECT 1"],
+            ["query", "db", given], ["query", "db", "SELECT 1", "--int", "b=\(given)"],
+            ["query", "db", "SELECT 1", "--format", given], ["info", "db", "--key-file=\(given)"],
+            ["exec", "db", "SELECT 1", "--json", "--file", given],
+        ] {
+            for environment in [[:], ["SEALDB_CONFIG": given]] as [[String: String?]] {
+                let keyFile = arguments[0] == "info" ? [] : ["--key-file", "key"]
+                let outcome = try sandbox.run([Tool.sealdb] + arguments + keyFile, environment: environment)
+                #expect(outcome.status != 0, "\(arguments): \(outcome.error)")
+                #expect(!(outcome.error + outcome.output).contains(key), "\(arguments): \(outcome)")
+            }
+        }
+        for name in ["SEALDB_CONFIG", "SEALDB_KEY_FILE", "SEALDB_KEY_RING", "SEALDB_PASSPHRASE_FILE"] {
+            let outcome = try sandbox.run([Tool.sealdb, "query", "db", "SELECT 1"], environment: [name: given])
+            #expect(outcome.status != 0, "\(name): \(outcome.error)")
+            #expect(!(outcome.error + outcome.output).contains(key), "\(name): \(outcome)")
+        }
+        // In a path it is a name.
+        let named = try sandbox.run([Tool.sealdb, "info", "\(sandbox.directory)/none/\(key)"])
+        #expect(named.error.contains(key), "\(named)")
+    }
+
+    @Test(arguments: ["s3://key:hunter2@bucket/x", "s3://key:hunter2", "S3://hunter2@bucket"])
+    func aSecretInAnAddress(address: String) throws {
+        for arguments in [
+            ["replicate", "db", "--to", address, "--key-file", "key"], ["snapshots", address],
+            ["restore", "--from", address, "copy"], ["follow", address, "copy"],
+        ] {
+            let outcome = try sandbox.run([Tool.sealdb] + arguments)
+            #expect(outcome.status != 0 && !outcome.error.isEmpty, "\(arguments): \(outcome)")
+            #expect(!(outcome.error + outcome.output).contains("hunter2"), "\(arguments): \(outcome)")
+        }
+    }
+
     @Test(arguments: ["--prompt", "--new-prompt", "--other-prompt"])
     func aPassphraseForAPrompt(option: String) throws {
         let command = option == "--other-prompt" ? ["diff", "db", "db2"] : ["rotate", "db"]

@@ -21,6 +21,65 @@ struct StandardStreamTests {
         return try !sandbox.contents("errors").isEmpty
     }
 
+    // MARK: Onto the store itself
+
+    /// What is printed would be written over the store, or behind it.
+    @Test(arguments: [
+        "query db 'SELECT * FROM people'", "exec db 'SELECT * FROM people'", "dump db", "schema db", "tables db",
+        "info db",
+        "verify db", "verify db --json", "diff db copy --sql", "diff copy db --sql", "backup db -",
+        "shell db </dev/null",
+        "slots list db", "rotate db --new-key-file key2 --dry-run", "export db --to postgresql://localhost/none",
+    ])
+    func ontoTheStore(_ command: String) throws {
+        try sandbox.makeKey("key2")
+        try sandbox.succeed("backup", "db", "copy", "--key-file", "key")
+        let before = try sandbox.contents("db")
+        // Where the message would be written over the store, nothing is said.
+        for (redirection, isTold) in [
+            ("1<>db", true), (">>db", true), (">>link", true), ("2>>db", false), ("2<>db", false), (">>db 2>&1", false),
+        ] {
+            let outcome = try shell("ln -sf db link; sealdb \(command) --key-file key \(redirection)")
+            #expect(outcome.status == 64, "\(redirection): \(outcome)")
+            #expect(try sandbox.contents("db") == before, "\(redirection)")
+            let message = "is standard output, and would be destroyed"
+            #expect(outcome.error.contains(message) == isTold, "\(redirection): \(outcome)")
+        }
+    }
+
+    /// Its log, its slots, and what else a command needs.
+    @Test(arguments: [
+        ("query db 'SELECT 1' --key-file key", "db-wal"), ("query db 'SELECT 1' --key-file key", "db-shm"),
+        ("query db 'SELECT 1' --key-file key", "db-journal"), ("query db 'SELECT 1' --key-file key", "db.slots"),
+        ("query db 'SELECT 1' --key-file key", "db.slots.2"), ("query db 'SELECT 1' --key-file key", "key"),
+        ("query db 'SELECT 1' --key-ring ring", "ring"), ("query db 'SELECT 1' --passphrase-file key", "key"),
+        ("keyring list ring", "ring"), ("keyring add ring b", "ring"), ("keyring activate ring a", "ring"),
+        ("keyring audit ring db", "ring"), ("keyring remove ring a", "ring"),
+        ("status journal", "journal"), ("rotate db --key-file key --new-key-file key2 --journal journal", "journal"),
+    ])
+    func ontoWhatACommandNeeds(_ command: String, file: String) throws {
+        try sandbox.makeKey("key2")
+        try sandbox.succeed("keyring", "create", "ring", "a")
+        if !sandbox.exists(file) { try sandbox.write(file, "") }
+        let before = try sandbox.contents(file)
+        let outcome = try shell("sealdb \(command) >>\(file)")
+        #expect(outcome.status == 64, "\(outcome)")
+        #expect(outcome.error.contains("is standard output, and would be destroyed"), "\(outcome)")
+        #expect(try sandbox.contents(file) == before)
+    }
+
+    /// Another file of the same name, and one that is read and written as a whole, are none of these.
+    @Test func besideTheStore() throws {
+        let outcome = try shell(
+            """
+            mkdir other && sealdb query db 'SELECT count(*) FROM people' --key-file key >>other/db 2>>other/db \
+            && sealdb dump db --key-file key >db.sql && sealdb schema db --key-file key >>db.sql
+            """
+        )
+        #expect(outcome.status == 0, "\(outcome)")
+        #expect(try !sandbox.contents("other/db").isEmpty)
+    }
+
     // MARK: Closed
 
     /// As by a daemon that has closed them: what is printed must not go into the file that is opened next.

@@ -9,6 +9,7 @@ enum JournalFile {
 
     /// - Returns: `nil` if the file does not exist.
     static func open(_ path: String, _ access: Int32) throws(Failure) -> Int32? {
+        try StandardStreams.requireOther(than: path)
         let descriptor = sealeddb_open(path, access | O_NOFOLLOW | O_NOCTTY | O_NONBLOCK, 0)
         guard descriptor >= 0 else {
             let number = errno

@@ -142,6 +142,7 @@ struct ImportCommand: ParsableCommand {
                 throw ValidationError("--delimiter is for CSV. Give --format csv.")
             }
         }
+        try style.requireReadableNull(in: format ?? ImportFormat(path: file))
         if (format ?? ImportFormat(path: file)).isJSON {
             if noHeader { throw ValidationError("--no-header is for CSV and TSV: objects of JSON name their columns.") }
             if null != nil { throw ValidationError("--null is for CSV and TSV: JSON has null.") }
@@ -156,6 +157,13 @@ struct ImportCommand: ParsableCommand {
         if InputFile.isStandardInput(file) && keyOptions.choice.descriptor == 0 {
             throw ValidationError("Standard input cannot give both the key and the rows.")
         }
+    }
+
+    private var style: DelimitedStyle {
+        DelimitedStyle(
+            delimiter: delimiter?.utf8.first ?? DelimitedStyle().delimiter,
+            null: null.map { Array($0.utf8) }
+        )
     }
 
     private var appends: Bool { append || upsert != nil }
@@ -193,19 +201,17 @@ struct ImportCommand: ParsableCommand {
         reportOptions.begin(try Store.literalPath(store))
         // Opened before the key is asked for, so that after a mistyped file name no passphrase has to be typed.
         let input = try InputFile(path: file)
-        let style = DelimitedStyle(
-            delimiter: delimiter?.utf8.first ?? DelimitedStyle().delimiter,
-            null: null.map { Array($0.utf8) }
-        )
         let format = format ?? ImportFormat(path: file)
-        let rejected = try rejects.map { try RejectedRows(path: $0, format: format, style: style) }
+        try rejects.map(RejectedRows.requireAbsent)
         let settings = try cipherOptions.settings(of: store)
         let database = try keyOptions.withKey(of: store) {
             try Store.open(store, key: $0, settings: settings, lockWait: lockOptions.lockWait)
         }
         defer { database.close() }
         let progress = progressOptions.reporter()
+        // From here on a signal does not leave the file.
         SignalWatch.start()
+        let rejected = try rejects.map { try RejectedRows(path: $0, format: format, style: style) }
         var importer = Importer(
             input: input,
             format: format,

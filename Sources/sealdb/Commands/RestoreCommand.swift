@@ -98,7 +98,7 @@ struct RestoreCommand: ParsableCommand {
         let backupPath = try pipe?.path ?? Store.literalPath(backup)
         let settings = try cipherOptions.settings(of: backupPath, or: path)
         let report = try keyOptions.withKey(of: backupPath, or: path) { key in
-            let restore = StoreRestore(
+            var restore = StoreRestore(
                 backupPath: backupPath,
                 key: key,
                 cipherSettings: settings,
@@ -106,7 +106,8 @@ struct RestoreCommand: ParsableCommand {
                 replaces: replace,
                 ignoresUnseenUsers: forceOptions.force
             )
-            let run = { try progressOptions.watchingSignals { try restore.run(progress: $0) } }
+            restore.endsWithPages = pipe != nil
+            let run = { [restore] in try progressOptions.watchingSignals { try restore.run(progress: $0) } }
             return try pipe?.naming(run) ?? run()
         }
         // The key is the backup's, and as old as that; and the store is not the one that was verified and backed up.

@@ -31,7 +31,7 @@ struct ForceOptions: ParsableArguments {
 
 enum Store {
     /// The path in a form that SQLite takes for a file. For SQLite, "" and names that begin with a colon have other
-    /// meanings.
+    /// meanings. Fails if the command would print into the file.
     static func literalPath(_ path: String) throws(Failure) -> String {
         if path.isEmpty { throw Failure(.usage, "The name of the store is empty.") }
         do throws(DatabaseError) {
@@ -39,7 +39,9 @@ enum Store {
         } catch {
             throw Failure(.usage, error.message)
         }
-        return path.begins(with: ":") ? "./" + path : path
+        let literal = path.begins(with: ":") ? "./" + path : path
+        try StandardStreams.requireNoPart(ofStore: literal)
+        return literal
     }
 
     /// Opens an existing store. Fails if the key is wrong.

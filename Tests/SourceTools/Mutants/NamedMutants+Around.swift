@@ -2,6 +2,48 @@ extension NamedMutant {
     /// What outsiders made to happen with what is not in the rows: schemas, settings, statements that run on, states that were cut off.
     static let around: [NamedMutant] = [
         .init(
+            "results are printed into the store",
+            "sealdb/Support/Output/StandardStreams.swift",
+            .expression,
+            "!affected.isEmpty",
+            "false"
+        ),
+        .init(
+            "what is written with an escape stands for NULL",
+            "sealdb/Support/Input/DelimitedReader.swift",
+            .expression,
+            "!hasEscape && record.openField.elementsEqual(style.null ?? DelimitedReader.nullOfTSV)",
+            "record.openField.elementsEqual(style.null ?? DelimitedReader.nullOfTSV)"
+        ),
+        .init(
+            "values are written as what stands for NULL",
+            "sealdb/Support/Output/DelimitedWriter.swift",
+            .statement,
+            "if mayBeNull { try requireOther(than: null, value, from: start) }",
+            "if mayBeNull, format == .csv { try requireOther(than: null, value, from: start) }"
+        ),
+        .init(
+            "a message shows a key that was given beside SQL",
+            "sealdb/Support/Output/GivenKeys.swift",
+            .expression,
+            "text.contains(key)",
+            "false"
+        ),
+        .init(
+            "what comes behind a backup is dropped",
+            "sealdb/Commands/RestoreCommand.swift",
+            .expression,
+            "pipe != nil",
+            "false"
+        ),
+        .init(
+            "an index is dumped that FTS5 cannot make anew",
+            "sealdb/Support/Dump/ExternalIndex.swift",
+            .expression,
+            "!readsVirtualTable()",
+            "true"
+        ),
+        .init(
             "an observation looks only at the schemas that it has read",
             "SealedDB/Engine/Hooks/Hooks.swift",
             .expression,

@@ -13,6 +13,9 @@ public struct StoreRestore: Sendable {
     private let settings: CipherSettings
     private let replaces: Bool
     private let ignoresUnseenUsers: Bool
+    /// Whether the file of the backup must end with its last page: what came by a pipe never was in use, so nothing else explains
+    /// what lies behind.
+    package var endsWithPages = false
 
     /// What a finished restore did.
     public struct Report: Sendable, Codable, Hashable {
@@ -86,6 +89,17 @@ public struct StoreRestore: Sendable {
                 message: """
                     The backup \(backupPath) is damaged (`sealdb verify` lists what is wrong). Nothing was restored, \
                     and \(path) is unchanged.
+                    """
+            )
+        }
+        let behind = try source.mainFileSize() - report.totals.count * Int64(report.totals.size)
+        guard !endsWithPages || behind == 0 else {
+            throw DatabaseError(
+                extendedCode: SQLITE_CORRUPT,
+                reason: .damaged,
+                message: """
+                    \(backupPath) has \(behind.counted("byte")) behind the last page of the backup, which is sound: something \
+                    else was sent with it. Nothing was restored, and \(path) is unchanged.
                     """
             )
         }

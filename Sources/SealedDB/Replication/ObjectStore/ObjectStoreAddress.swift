@@ -19,11 +19,13 @@ package struct ObjectStoreAddress: Sendable, Hashable, CustomStringConvertible {
             !part.isEmpty && !part.allSatisfy { $0 == UInt8(ascii: ".") } && part.allSatisfy(ObjectStoreAddress.isPlain)
         }
         guard isPlain, rest.count <= ObjectStoreAddress.mostBytes else {
+            // Other programs take a user's name and secret before the bucket, as KEY:SECRET@BUCKET.
+            let mayHaveSecret = rest.contains { $0 == UInt8(ascii: "@") || $0 == UInt8(ascii: ":") }
             throw DatabaseError(
                 extendedCode: SQLITE_MISUSE,
                 reason: .misuse,
                 message: """
-                    \(text) names no repository in an object store. That is s3://BUCKET or s3://BUCKET/PREFIX, of letters, \
+                    \(mayHaveSecret ? "s3://…" : text) names no repository in an object store. That is s3://BUCKET or s3://BUCKET/PREFIX, of letters, \
                     digits, and the signs . _ - with slashes between them.
                     """
             )

@@ -56,8 +56,9 @@ struct DifferenceScript {
         }
     }
 
-    /// What "rebuild" would make another index of is told before anything is written.
+    /// What "rebuild" would make another index of, and what cannot be dropped, is told before anything is written.
     private func requireSameIndexes() throws {
+        for object in first.objects where isChanged(object) { try VirtualTable.trial(of: object) }
         for object in second.objects where isChanged(object) {
             guard let text = object.virtualTable else { continue }
             try VirtualTable(object, text, in: second.database).requireSameIndex(in: second.database)

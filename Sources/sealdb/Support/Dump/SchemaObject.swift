@@ -60,7 +60,10 @@ struct SchemaObject {
         guard let text = virtualTable, text.isKnown else { return nil }
         return Result {
             let content = text.contentTable.map { ExactText(name: $0) }
-            let source = try objects.first { ExactText(name: $0.name) == content && !$0.isOfTable }?.statement()
+            // A table may name itself, and is not there twice.
+            let source = try objects.first {
+                ExactText(name: $0.name) == content && !$0.isOfTable && $0.identity != identity
+            }?.statement()
             return try VirtualTableTrial(name, module: text.module, statement(), content: source)
         }
     }

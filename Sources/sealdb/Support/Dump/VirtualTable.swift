@@ -80,15 +80,7 @@ struct VirtualTable {
     init(_ object: SchemaObject, _ text: VirtualTableText, in database: Database) throws {
         let name = object.name
         self.name = name
-        let keepsText: Bool
-        do {
-            keepsText = try object.trial?.get().keepsText ?? false
-        } catch {
-            throw VirtualTable.unwritten(
-                name,
-                "cannot be made anew (\((error as? DatabaseError)?.message ?? "\(error)"))"
-            )
-        }
+        let keepsText = try VirtualTable.trial(of: object)?.keepsText ?? false
         (self.text, self.object) = (text, object)
         switch text.module {
         case "fts3", "fts4", "fts5":
@@ -103,6 +95,20 @@ struct VirtualTable {
             source = .own(try TableContents(name, in: database, hasRowID: text.module == "geopoly"))
         case "fts4aux", "fts5vocab", "fts3tokenize", "dbstat": source = .nothing
         default: throw VirtualTable.unwritten(name, "is of a module that sealdb does not know, \(text.module)")
+        }
+    }
+
+    /// What the engine makes of the table.
+    /// - Throws: ``Failure`` if it makes nothing: then it does not drop the table either.
+    @discardableResult
+    static func trial(of object: SchemaObject) throws -> VirtualTableTrial? {
+        do {
+            return try object.trial?.get()
+        } catch {
+            throw unwritten(
+                object.name,
+                "cannot be made anew (\((error as? DatabaseError)?.message ?? "\(error)"))"
+            )
         }
     }
 

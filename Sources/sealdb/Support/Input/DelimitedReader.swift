@@ -33,8 +33,31 @@ enum ImportFormat: String, ExpressibleByArgument, CaseIterable {
 struct DelimitedStyle {
     /// An ASCII character between the fields of CSV.
     var delimiter = UInt8(ascii: ",")
-    /// What stands for NULL, where it is not quoted; `nil` for an empty field in CSV, and `\N` in TSV.
+    /// What stands for NULL, where it is not quoted and has no escape; `nil` for an empty field in CSV, and `\N` in TSV.
     var null: [UInt8]?
+
+    /// - Throws: ``Failure`` if what stands for NULL would not be read as one field that is as it was written.
+    func requireReadableNull(in format: ImportFormat) throws(Failure) {
+        guard let null, !format.isJSON else { return }
+        var forbidden = Set("\r\n\0".utf8)
+        if format == .csv {
+            forbidden.formUnion([delimiter, UInt8(ascii: "\"")])
+        } else {
+            forbidden.insert(UInt8(ascii: "\t"))
+        }
+        let hasEscape = zip(null, null.dropFirst()).contains { first, second in
+            first == UInt8(ascii: "\\") && "tnr0\\".utf8.contains(second)
+        }
+        guard !null.contains(where: forbidden.contains), format == .csv || !hasEscape else {
+            throw Failure(
+                .usage,
+                """
+                What stands for NULL cannot have the end of a line or a NUL in it, nor in CSV a delimiter or quote, nor in \
+                TSV a tab or an escape such as \\t. Nothing was done.
+                """
+            )
+        }
+    }
 }
 
 /// Reads a file row by row, in constant memory.
@@ -65,6 +88,8 @@ struct DelimitedReader: RecordReader {
     private var isAtStart = true
 
     static let byteOrderMark: [UInt8] = [0xef, 0xbb, 0xbf]
+    /// What stands for NULL in TSV, where nothing else is given.
+    static let nullOfTSV = Array("\\N".utf8)
     private static let quote = UInt8(ascii: "\"")
     private static let backslash = UInt8(ascii: "\\")
     private static let lineFeed = UInt8(ascii: "\n")
@@ -220,7 +245,7 @@ struct DelimitedReader: RecordReader {
     private mutating func nextEscaped() throws -> Bool {
         var isEscape = false
         var endsInCarriageReturn = false
-        var isNullMark = false
+        var hasEscape = false
         var isEmpty = true
         while true {
             if !isEscape, !endsInCarriageReturn {
@@ -249,22 +274,22 @@ struct DelimitedReader: RecordReader {
                     }
                 if let decoded {
                     record.append(decoded)
+                    hasEscape = true
                     endsInCarriageReturn = false
                     continue
                 }
                 // An unknown escape is kept as it is, because many programs write backslashes and know no escapes.
-                isNullMark = byte == UInt8(ascii: "N") && record.openFieldCount == 0
                 record.append(DelimitedReader.backslash)
             }
             switch byte {
             case DelimitedReader.lineFeed:
                 if endsInCarriageReturn { record.removeLast() }
-                endEscapedField(isNullMark)
+                endEscapedField(hasEscape)
                 line += 1
                 return true
             case UInt8(ascii: "\t"):
-                endEscapedField(isNullMark)
-                isNullMark = false
+                endEscapedField(hasEscape)
+                hasEscape = false
             case DelimitedReader.backslash:
                 isEscape = true
             default:
@@ -275,12 +300,13 @@ struct DelimitedReader: RecordReader {
         }
         if isEmpty { return false }
         if isEscape { record.append(DelimitedReader.backslash) }
-        endEscapedField(isNullMark)
+        endEscapedField(hasEscape)
         return true
     }
 
-    private mutating func endEscapedField(_ isNullMark: Bool) {
-        let isNull = style.null.map { record.openField.elementsEqual($0) } ?? (isNullMark && record.openFieldCount == 2)
+    /// What was written with escapes is a text, also if it reads as what stands for NULL.
+    private mutating func endEscapedField(_ hasEscape: Bool) {
+        let isNull = !hasEscape && record.openField.elementsEqual(style.null ?? DelimitedReader.nullOfTSV)
         record.endField(isNull ? .null : .plain)
     }
 

@@ -12,6 +12,14 @@ final class RejectedRows {
     private var isKept = false
     private static let capacity = 64 * 1024
 
+    /// Fails early, before a key is asked for. The file is only made when a signal no longer ends the process at once.
+    static func requireAbsent(_ path: String) throws(Failure) {
+        try Store.requireNoPart(path)
+        var status = stat()
+        guard lstat(path, &status) == 0 else { return }
+        throw Failure(.cannotCreate, "Cannot create \(path): \(String(cString: strerror(EEXIST))). Nothing was done.")
+    }
+
     /// - Throws: ``Failure`` if the file exists, or cannot be made.
     convenience init(path: String, format: ImportFormat, style: DelimitedStyle) throws(Failure) {
         try Store.requireNoPart(path)
@@ -62,7 +70,7 @@ final class RejectedRows {
         for index in 0..<record.fieldCount {
             if index > 0 { buffer.add(format == .csv ? style.delimiter : UInt8(ascii: "\t")) }
             if record.isNull(at: index) {
-                let mark = style.null ?? (format == .csv ? [] : Array("\\N".utf8))
+                let mark = style.null ?? (format == .csv ? [] : DelimitedReader.nullOfTSV)
                 mark.withUnsafeBytes { buffer.add($0) }
             } else if format != .csv {
                 DelimitedWriter.addEscaped(record.bytes(at: index), to: buffer)

@@ -4,7 +4,7 @@ import SealedDB
 ///
 /// In CSV, a text that would read as NULL, a number or a blob stands in quotes, as does one with a quote, a delimiter, a line
 /// break, or a byte order mark at its beginning. TSV has no quotes: if its first text begins with a mark, another one stands
-/// before it, because readers take the first for none of the text.
+/// before it, because readers take the first for none of the text. A value of it that would read as NULL is refused.
 final class DelimitedWriter: ResultWriter {
     private let output: ResultOutput
     private let format: ImportFormat
@@ -12,20 +12,22 @@ final class DelimitedWriter: ResultWriter {
     private let null: [UInt8]
     private let delimiter: UInt8
     private var columnCount: Int32 = 0
-    /// Whether a number or blob of CSV could read as what stands for NULL.
+    /// Whether a number or blob of CSV, or any value of TSV, could read as what stands for NULL.
     private let mayBeNull: Bool
 
     init(output: ResultOutput, format: ImportFormat, style: ResultStyle) {
         self.output = output
         self.format = format
         hasHeader = style.hasHeader
-        null = Array((style.null ?? (format == .tsv ? "\\N" : "")).utf8)
+        null = style.null.map { Array($0.utf8) } ?? (format == .tsv ? DelimitedReader.nullOfTSV : [])
         delimiter = UInt8(ascii: format == .tsv ? "\t" : ",")
-        mayBeNull = format == .csv && null.withUnsafeBytes { ImportedField.mayBeValue($0) }
+        // Who has nothing written for NULL in TSV does not tell it from an empty text.
+        mayBeNull = format == .tsv ? !null.isEmpty : null.withUnsafeBytes { ImportedField.mayBeValue($0) }
     }
 
     func begin(columns: [String]) throws {
         columnCount = Int32(columns.count)
+        try DelimitedStyle(delimiter: delimiter, null: null).requireReadableNull(in: format)
         guard hasHeader else { return }
         for (index, column) in columns.enumerated() {
             if index > 0 { output.buffer.add(delimiter) }
@@ -66,7 +68,7 @@ final class DelimitedWriter: ResultWriter {
                     DelimitedWriter.addQuoted(bytes, delimiter: delimiter, null: null, to: buffer)
                 }
             }
-            if mayBeNull { quoteNumber(value, from: start) }
+            if mayBeNull { try requireOther(than: null, value, from: start) }
         }
         buffer.add(UInt8(ascii: "\n"))
         try output.endRow()
@@ -74,15 +76,25 @@ final class DelimitedWriter: ResultWriter {
 
     func end() {}
 
-    /// Puts a number or blob in quotes that was written as what stands for NULL.
-    private func quoteNumber(_ value: HeldValue, from start: Int) {
+    /// Puts a number of CSV in quotes that was written as what stands for NULL, and fails for what has no other form.
+    private func requireOther(than null: [UInt8], _ value: HeldValue, from start: Int) throws(Failure) {
+        guard output.buffer.count - start == null.count, output.buffer.bytes[start...].elementsEqual(null) else {
+            return
+        }
         switch value {
-        case .null, .text: return
-        case .integer, .real, .blob:
-            let written = Array(output.buffer.bytes[start...])
-            guard written == null else { return }
+        case .null: return
+        case .text where format == .csv: return
+        case .integer where format == .csv, .real where format == .csv:
             output.buffer.remove(after: start)
-            written.withUnsafeBytes { DelimitedWriter.addInQuotes($0, to: output.buffer) }
+            null.withUnsafeBytes { DelimitedWriter.addInQuotes($0, to: output.buffer) }
+        case .integer, .real, .text, .blob:
+            throw Failure(
+                .data,
+                """
+                A value is written as what stands for NULL (--null), and would be read as NULL. What was written is not all of \
+                the result. Let something else stand for NULL.
+                """
+            )
         }
     }
 

@@ -164,7 +164,8 @@ enum StandardError {
     }()
 
     /// - Parameter priority: for the journal.
-    static func message(_ text: String, _ priority: Priority = .error) {
+    static func message(_ message: String, _ priority: Priority = .error) {
+        let text = GivenKeys.hidden(in: message)
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
         // A text can always be encoded.

@@ -144,7 +144,7 @@ enum JSONReport {
             path: pending.path,
             status: SignalWatch.exitStatus == status ? "stopped" : "failed",
             exitCode: status,
-            message: message
+            message: GivenKeys.hidden(in: message)
         )
         let output = ResultOutput(endsWithReader: false)
         // The failure is told on standard error in any case, and the exit code is that of the first one.

@@ -11,7 +11,10 @@ struct ResultOptions: ParsableArguments {
 
     @Option(
         help: ArgumentHelp(
-            "Write this for NULL, in all formats but json, jsonl and insert. Without it, \\N in tsv, else nothing.",
+            """
+            Write this for NULL, in all formats but json, jsonl and insert. Without it, \\N in tsv, else nothing. Unless it is \
+            empty, a value of tsv that would read so is refused.
+            """,
             valueName: "text"
         )
     )
@@ -23,6 +26,9 @@ struct ResultOptions: ParsableArguments {
     func validate() throws {
         guard (format == .insert) == (into != nil) else {
             throw ValidationError("--format insert goes with --into and the name of a table.")
+        }
+        if let format = ImportFormat(rawValue: format.rawValue), let null {
+            try DelimitedStyle(null: Array(null.utf8)).requireReadableNull(in: format)
         }
     }
 
