@@ -142,7 +142,7 @@ struct ImportCommand: ParsableCommand {
                 throw ValidationError("--delimiter is for CSV. Give --format csv.")
             }
         }
-        try style.requireReadableNull(in: format ?? ImportFormat(path: file))
+        if let problem = style.problemOfNull(in: format ?? ImportFormat(path: file)) { throw ValidationError(problem) }
         if (format ?? ImportFormat(path: file)).isJSON {
             if noHeader { throw ValidationError("--no-header is for CSV and TSV: objects of JSON name their columns.") }
             if null != nil { throw ValidationError("--null is for CSV and TSV: JSON has null.") }

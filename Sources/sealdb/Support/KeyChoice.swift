@@ -99,7 +99,11 @@ struct KeyChoice {
                     + "\(optionNames.dropLast().joined(separator: ", ")) or \(optionNames.last!)."
             )
         }
-        for file in given.compactMap({ KeyChoice.file(of: $0.origin) }) { try StandardStreams.requireOther(than: file) }
+        for file in given.compactMap({ KeyChoice.file(of: $0.origin) }) {
+            do throws(Failure) { try StandardStreams.requireOther(than: file) } catch {
+                throw ValidationError(error.message)
+            }
+        }
         if let descriptor, descriptor < 0 || (1...2).contains(descriptor) {
             throw ValidationError(
                 "\(given[0].name) takes the number of a descriptor that is open for reading, such as 0 or 3."

@@ -36,9 +36,9 @@ struct DelimitedStyle {
     /// What stands for NULL, where it is not quoted and has no escape; `nil` for an empty field in CSV, and `\N` in TSV.
     var null: [UInt8]?
 
-    /// - Throws: ``Failure`` if what stands for NULL would not be read as one field that is as it was written.
-    func requireReadableNull(in format: ImportFormat) throws(Failure) {
-        guard let null, !format.isJSON else { return }
+    /// Why what stands for NULL would not be read as one field that is as it was written; `nil` if it would.
+    func problemOfNull(in format: ImportFormat) -> String? {
+        guard let null, !format.isJSON else { return nil }
         var forbidden = Set("\r\n\0".utf8)
         if format == .csv {
             forbidden.formUnion([delimiter, UInt8(ascii: "\"")])
@@ -48,15 +48,11 @@ struct DelimitedStyle {
         let hasEscape = zip(null, null.dropFirst()).contains { first, second in
             first == UInt8(ascii: "\\") && "tnr0\\".utf8.contains(second)
         }
-        guard !null.contains(where: forbidden.contains), format == .csv || !hasEscape else {
-            throw Failure(
-                .usage,
-                """
-                What stands for NULL cannot have the end of a line or a NUL in it, nor in CSV a delimiter or quote, nor in \
-                TSV a tab or an escape such as \\t. Nothing was done.
-                """
-            )
-        }
+        guard null.contains(where: forbidden.contains) || format == .tsv && hasEscape else { return nil }
+        return """
+            What stands for NULL (--null) cannot have the end of a line or a NUL in it, nor in CSV a delimiter or quote, nor in \
+            TSV a tab or an escape such as \\t.
+            """
     }
 }
 

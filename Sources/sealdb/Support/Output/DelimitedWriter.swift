@@ -27,7 +27,8 @@ final class DelimitedWriter: ResultWriter {
 
     func begin(columns: [String]) throws {
         columnCount = Int32(columns.count)
-        try DelimitedStyle(delimiter: delimiter, null: null).requireReadableNull(in: format)
+        let style = DelimitedStyle(delimiter: delimiter, null: null)
+        if let problem = style.problemOfNull(in: format) { throw Failure(.usage, "\(problem) Nothing was written.") }
         guard hasHeader else { return }
         for (index, column) in columns.enumerated() {
             if index > 0 { output.buffer.add(delimiter) }

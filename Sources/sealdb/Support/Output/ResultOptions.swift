@@ -27,8 +27,10 @@ struct ResultOptions: ParsableArguments {
         guard (format == .insert) == (into != nil) else {
             throw ValidationError("--format insert goes with --into and the name of a table.")
         }
-        if let format = ImportFormat(rawValue: format.rawValue), let null {
-            try DelimitedStyle(null: Array(null.utf8)).requireReadableNull(in: format)
+        if let format = ImportFormat(rawValue: format.rawValue), let null,
+            let problem = DelimitedStyle(null: Array(null.utf8)).problemOfNull(in: format)
+        {
+            throw ValidationError(problem)
         }
     }
 

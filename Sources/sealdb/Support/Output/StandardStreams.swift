@@ -1,10 +1,13 @@
 import CSealedDBSystem
 import Foundation
 import SealedDB
+import Synchronization
 
 /// The files into which whoever started the program has directed what it prints.
 enum StandardStreams {
     private static let outputs = [STDOUT_FILENO, STDERR_FILENO]
+    /// Who goes on all the same does not get through: the streams no longer show it.
+    private static let failure = Mutex<Failure?>(nil)
 
     /// Fails if what is printed would get into a store, or a file that belongs to it: `>>` and `<>` of a shell open a file
     /// that is there. What such a stream takes goes to /dev/null from then on, the message too.
@@ -19,6 +22,7 @@ enum StandardStreams {
     }
 
     private static func require(_ files: [String], _ what: String) throws(Failure) {
+        if let failure = failure.withLock({ $0 }) { throw failure }
         var affected: [Int32] = []
         for output in outputs {
             var stream = stat()
@@ -39,9 +43,11 @@ enum StandardStreams {
             guard null >= 0, dup2(null, output) >= 0 else { _exit(ExitStatus.usage.rawValue) }
         }
         let names = affected.map { $0 == STDOUT_FILENO ? "standard output" : "standard error" }
-        throw Failure(
+        let error = Failure(
             .usage,
             "\(what) is \(names.joined(separator: " and ")), and would be destroyed. Nothing was done. Direct it to another file."
         )
+        failure.withLock { $0 = error }
+        throw error
     }
 }
