@@ -129,7 +129,13 @@ struct SealdbCommand: ParsableCommand {
             let option = argument.begins(with: "--") ? argument.firstIndex(of: "=") : nil
             let value = option.map { argument[argument.index(after: $0)...] } ?? argument[...]
             do throws(DatabaseError) {
-                try Key.requireName(String(value), of: "file or key, or as another argument,")
+                // As in key=…, 0x…, or between quotes.
+                let last = value.utf8.lastIndex { "=xX'\" :".utf8.contains($0) }.map {
+                    value[value.index(after: $0)...]
+                }
+                for part in [value, last ?? ""] {
+                    try Key.requireName(String(part), of: "file or key, or as another argument,")
+                }
             } catch {
                 throw ValidationError(error.message)
             }
@@ -157,6 +163,7 @@ struct SealdbCommand: ParsableCommand {
             StandardError.message("A standard stream is closed, and /dev/null cannot be opened in its place.")
             Foundation.exit(ExitStatus.inputOutput.rawValue)
         }
+        do throws(Failure) { try StandardStreams.requireNoStoreOrKey() } catch { ErrorReport.exit(with: error) }
         // Swift finds the arguments by way of /proc. Without them every command would print its help, and succeed.
         guard CommandLine.argc > 0 else {
             StandardError.message("The arguments cannot be read; /proc is needed for that. Nothing was done.")

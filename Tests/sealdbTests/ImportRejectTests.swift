@@ -36,6 +36,25 @@ struct ImportRejectTests {
         #expect(!sandbox.exists("asked"))
     }
 
+    /// Of a mark at the beginning of a file, readers take the first for none of the text.
+    @Test(arguments: [
+        ("tsv", nil, "\u{feff}\u{feff}x\t50\nok\t1\n", "'\u{feff}x'"),
+        ("csv", nil, "\u{feff}\"\u{feff}x\",50\nok,1\n", "'\u{feff}x'"),
+        ("csv", "\u{feff}N", "\u{feff}\u{feff}N,50\nok,1\n", "NULL"),
+        ("tsv", "\u{feff}N", "\u{feff}\u{feff}N\t50\nok\t1\n", "NULL"),
+    ])
+    func marksOfRejectedRows(format: String, null: String?, text: String, value: String) throws {
+        let sandbox = try makeStore("CREATE TABLE t (a, b INT CHECK (b < 10)); CREATE TABLE u (a, b)")
+        try sandbox.write("rows", text)
+        let options =
+            ["--append", "--no-header", "--format", format, "--key-file", "key"] + (null.map { ["--null", $0] } ?? [])
+        let import1 = try sandbox.run([Tool.sealdb, "import", "db", "t", "rows", "--rejects", "bad"] + options)
+        #expect(import1.status == 2, "\(import1)")
+        let import2 = try sandbox.run([Tool.sealdb, "import", "db", "u", "bad"] + options)
+        #expect(import2.status == 0, "\(import2)")
+        #expect(try rows(sandbox, "SELECT count(*) FROM u WHERE a IS \(value)") == ["1"])
+    }
+
     @Test func rowsThatReplaceOthers() throws {
         let sandbox = try makeStore(
             """

@@ -152,6 +152,17 @@ struct ImportTests {
         #expect(found.output == counts)
     }
 
+    /// A name is no value.
+    @Test(arguments: ["csv", "tsv"]) func aColumnWithTheNameOfNull(format: String) throws {
+        let sandbox = try makeEmptyStore()
+        try sandbox.write("rows", "id\tname\nid\tx\n".replacing("\t", with: format == "csv" ? "," : "\t"))
+        let outcome = try sandbox.run(
+            [Tool.sealdb, "import", "db", "t", "rows", "--format", format, "--null", "id", "--key-file", "key"]
+        )
+        #expect(outcome.status == 0, "\(outcome)")
+        #expect(try query(sandbox, "SELECT id IS NULL AS n, name FROM t") == "n,name\n1,x\n")
+    }
+
     /// A quote that a combining mark follows is no quote to Swift, but it is one to SQLite.
     @Test func namesThatWouldEndTheirQuotes() throws {
         let sandbox = try makeEmptyStore()

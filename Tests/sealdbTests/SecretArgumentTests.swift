@@ -93,6 +93,26 @@ struct SecretArgumentTests {
             #expect(outcome.status != 0, "\(name): \(outcome.error)")
             #expect(!(outcome.error + outcome.output).contains(key), "\(name): \(outcome)")
         }
+        for arguments in [
+            ["create", "0x\(key)", "--key-file", "key"], ["create", "key=\(key)", "--key-file", "key"],
+            ["keygen", "key: \(key)"],
+            ["backup", "db", "x'\(key)", "--key-file", "key"],
+            ["query", "db", "SELECT 1/\(key)x", "--key-file", "key"],
+            ["query", "db", "SELECT 1 FROM [a/\(key)]", "--key-file", "key"],
+        ] {
+            let outcome = try sandbox.run([Tool.sealdb] + arguments)
+            #expect(outcome.status != 0, "\(arguments): \(outcome.error)")
+            #expect(!(outcome.error + outcome.output).contains(key), "\(arguments): \(outcome)")
+        }
+        for kind in ["key-credential", "passphrase-credential"] {
+            try sandbox.write("config", "[store \"\(sandbox.directory)/db\"]\n\(kind) = \(key)\n")
+            #expect(chmod(sandbox.path("config"), 0o600) == 0)
+            for arguments in [["config", "check", "config"], ["config", "show", "db", "--config", "config"]] {
+                let outcome = try sandbox.run([Tool.sealdb] + arguments)
+                #expect(outcome.status == 78, "\(arguments): \(outcome.error)")
+                #expect(!(outcome.error + outcome.output).contains(key), "\(arguments): \(outcome)")
+            }
+        }
         // In a path it is a name.
         let named = try sandbox.run([Tool.sealdb, "info", "\(sandbox.directory)/none/\(key)"])
         #expect(named.error.contains(key), "\(named)")

@@ -68,6 +68,48 @@ struct StandardStreamTests {
         #expect(try sandbox.contents(file) == before)
     }
 
+    /// Whichever file it is, and however early something is printed: by wrong arguments, SQL, maps and configurations.
+    @Test(arguments: [
+        ("query db 'SELECT 1' --key-fil key 2<>db", "db"), ("query db 'SELECT 1' 2>>copy", "copy"),
+        ("query db --help 1<>db", "db"), ("query db 'SELECT 1' --key-file key --config none 2<>db", "db"),
+        ("exec db \"ATTACH 'copy' AS c; SELECT * FROM c.people\" --key-file key 1<>copy", "copy"),
+        ("exec db \"ATTACH 'copy' AS c; SELECT * FROM c.people\" --key-file key >>copy", "copy"),
+        ("restore - db --replace --key-file key <copy >>copy", "copy"), ("keygen - >>key2", "key2"),
+        ("rotate --key-map map 1<>key2", "key2"), ("verify --key-map map >>key", "key"),
+        ("rotate db --key-file key --new-key-template 'key-file:{dir}/key2' 1<>key2", "key2"),
+        ("rotate db --key-file key --new-key-fd 3 3<key2 1<>key2", "key2"),
+        ("query db 'SELECT 1' --key-file - <key >>key", "key"),
+        ("verify db --config config 2>>ring", "ring"),
+    ])
+    func ontoAnyStoreOrKey(_ command: String, file: String) throws {
+        try sandbox.makeKey("key2")
+        try sandbox.succeed("keyring", "create", "ring", "a")
+        try sandbox.succeed("backup", "db", "copy", "--key-file", "key")
+        let directory = sandbox.directory
+        for (name, text) in [
+            ("map", "\(directory)/db\tkey-file:\(directory)/key\tkey-file:\(directory)/key2\n"),
+            ("config", "[store \"\(directory)/db\"]\nkey-ring = \(directory)/ring\n"),
+        ] {
+            try sandbox.write(name, text)
+            #expect(chmod(sandbox.path(name), 0o600) == 0)
+        }
+        let before = try [file, "db", "key"].map { try sandbox.contents($0) }
+        let outcome = try shell("sealdb \(command)")
+        #expect(outcome.status == 64, "\(outcome)")
+        #expect(try [file, "db", "key"].map { try sandbox.contents($0) } == before)
+        #expect(try sandbox.keys(opening: "db", of: ["key", "key2"]) == ["key"])
+    }
+
+    /// A passphrase looks like any text, and is known by where it is read.
+    @Test func ontoAPassphrase() throws {
+        try sandbox.write("words", "correct horse\n")
+        #expect(chmod(sandbox.path("words"), 0o600) == 0)
+        try sandbox.succeed("keyring", "create", "ring", "a", "--passphrase-file", "words")
+        let outcome = try shell("sealdb query db 'SELECT 1' --key-ring ring >>words")
+        #expect(outcome.status == 78 && outcome.error.contains("is the standard output of this process"), "\(outcome)")
+        #expect(try sandbox.contents("words") == Data("correct horse\n".utf8))
+    }
+
     /// Another file of the same name, and one that is read and written as a whole, are none of these.
     @Test func besideTheStore() throws {
         let outcome = try shell(

@@ -62,6 +62,17 @@ enum SecretFile {
                 message: "The \(what) \(path) \(problem). It was not used."
             )
         }
+        for (output, name) in [(STDOUT_FILENO, "standard output"), (STDERR_FILENO, "standard error")] {
+            var stream = stat()
+            // What the process prints would be written over the key, or behind it.
+            guard fstat(output, &stream) == 0, stream.isSameFile(as: status) else { continue }
+            throw DatabaseError(
+                extendedCode: SQLITE_PERM,
+                reason: .unsafeKeyFile,
+                message:
+                    "The \(what) \(path) is the \(name) of this process, too. It was not used. Direct that to another file."
+            )
+        }
         return try body(descriptor)
     }
 

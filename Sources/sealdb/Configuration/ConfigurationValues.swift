@@ -119,9 +119,10 @@ extension StoreSection {
 
     /// Refuses a source that could not be right for any store, or would depend on the working directory.
     private static func check(_ source: KeySourceText) throws(Failure) {
-        let file: String
+        let file: String?
         switch try source.origin(for: StoreItem("/store")) {
         case .ring(let path), .source(.keyFile(let path)), .source(.passphraseFile(let path)): file = path
+        case .source(.keyCredential), .source(.passphraseCredential): file = nil
         default: return
         }
         do throws(DatabaseError) {
@@ -129,7 +130,7 @@ extension StoreSection {
         } catch {
             throw Failure(.configuration, "The file never holds a key. Take another one, and name a file that has it.")
         }
-        guard file.begins(with: "/") else {
+        guard file?.begins(with: "/") != false else {
             throw Failure(.configuration, "\(source.kind) takes an absolute path, which may begin with {dir}.")
         }
     }

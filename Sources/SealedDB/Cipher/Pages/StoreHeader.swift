@@ -35,7 +35,7 @@ package enum StoreHeader {
 
     /// Whether the bytes are as evenly distributed as ciphertext, by a chi-squared test of their frequencies.
     /// Ciphertext fails the test less than once in a million times; texts, programs and sparse files fail it clearly.
-    static func looksRandom(_ bytes: [UInt8]) -> Bool {
+    package static func looksRandom(_ bytes: [UInt8]) -> Bool {
         guard bytes.count >= Int(smallestPage) else { return false }
         var counts = [Double](repeating: 0, count: 256)
         for byte in bytes { counts[Int(byte)] += 1 }

@@ -188,7 +188,9 @@ struct Importer {
         var names: [String] = []
         var seen: Set<ExactText> = []
         for index in 0..<reader.record.fieldCount {
-            let name = try reader.record.text(at: index)
+            // A name is no value, and so may be what stands for NULL.
+            let isMark = reader.record.isNull(at: index)
+            let name = isMark ? String(decoding: style.null ?? [], as: UTF8.self) : try reader.record.text(at: index)
             if name.isEmpty {
                 throw ImportError(line: reader.record.line, reason: "column \(index + 1) of the header has no name")
             }

@@ -10,6 +10,7 @@ final class RejectedRows {
     private let style: DelimitedStyle
     private let buffer = ByteBuffer(capacity: RejectedRows.capacity + 4096)
     private var isKept = false
+    private var isEmpty = true
     private static let capacity = 64 * 1024
 
     /// Fails early, before a key is asked for. The file is only made when a signal no longer ends the process at once.
@@ -67,7 +68,9 @@ final class RejectedRows {
 
     /// Writes a row of CSV or TSV.
     func write(_ record: ImportedRecord) throws(Failure) {
+        let start = buffer.count
         for index in 0..<record.fieldCount {
+            if index == 1 { keepMark(from: start) }
             if index > 0 { buffer.add(format == .csv ? style.delimiter : UInt8(ascii: "\t")) }
             if record.isNull(at: index) {
                 let mark = style.null ?? (format == .csv ? [] : DelimitedReader.nullOfTSV)
@@ -85,10 +88,21 @@ final class RejectedRows {
                 )
             }
         }
+        if record.fieldCount == 1 { keepMark(from: start) }
         try endLine()
     }
 
+    /// Doubles a byte order mark at the beginning of the file, of which readers take the first for none of the text.
+    private func keepMark(from start: Int) {
+        let mark = DelimitedReader.byteOrderMark
+        guard isEmpty, buffer.bytes[start...].starts(with: mark) else { return }
+        let field = Array(buffer.bytes[start...])
+        buffer.remove(after: start)
+        for part in [mark, field] { part.withUnsafeBytes { buffer.add($0) } }
+    }
+
     private func endLine() throws(Failure) {
+        isEmpty = false
         buffer.add(UInt8(ascii: "\n"))
         if buffer.count >= RejectedRows.capacity { try flush() }
     }

@@ -49,7 +49,8 @@ final class DelimitedWriter: ResultWriter {
         let buffer = output.buffer
         for column in 0..<columnCount {
             if column > 0 { buffer.add(delimiter) }
-            let start = buffer.count
+            let isFirst = column == 0 && output.isEmpty
+            var start = buffer.count
             let value = row.heldValue(forColumnIndex: column)
             switch value {
             case .null: null.withUnsafeBytes { addAtStart($0) { buffer.add($0) } }
@@ -69,6 +70,9 @@ final class DelimitedWriter: ResultWriter {
                     DelimitedWriter.addQuoted(bytes, delimiter: delimiter, null: null, to: buffer)
                 }
             }
+            // Readers do not see the mark that was put before it.
+            let mark = DelimitedReader.byteOrderMark
+            if isFirst, buffer.bytes[start...].starts(with: mark) { start += mark.count }
             if mayBeNull { try requireOther(than: null, value, from: start) }
         }
         buffer.add(UInt8(ascii: "\n"))

@@ -16,13 +16,14 @@ enum GivenKeys {
         return (arguments.map { String(cString: $0) } + variables.map { String(cString: $0) }).flatMap(keys)
     }()
 
-    /// The digits that are as long as a key. The last part of a path is a name that was chosen for a file.
+    /// The digits that are as long as a key. The last part of a path, which SQL is not, is a name that was chosen for a file.
     static func keys(in text: String) -> [String] {
         let bytes = Array(text.utf8)
+        let mayBePath = !bytes.contains { " \t\n'\"=".utf8.contains($0) }
         let isDigit = { (byte: UInt8) in Character(Unicode.Scalar(byte)).isHexDigit }
         return bytes.indices.compactMap { start in
             guard isDigit(bytes[start]),
-                start == 0 || !isDigit(bytes[start - 1]) && bytes[start - 1] != UInt8(ascii: "/")
+                start == 0 || !isDigit(bytes[start - 1]) && !(mayBePath && bytes[start - 1] == UInt8(ascii: "/"))
             else { return nil }
             let digits = bytes[start...].prefix(while: isDigit)
             return digits.count >= 2 * 32 ? String(decoding: digits, as: UTF8.self) : nil

@@ -9,6 +9,42 @@ enum StandardStreams {
     /// Who goes on all the same does not get through: the streams no longer show it.
     private static let failure = Mutex<Failure?>(nil)
 
+    /// Fails if what is printed would get into a file that holds a store, a log, a journal or a key: also messages about the
+    /// arguments would destroy it, and SQL may name a store too. Call it before anything is printed.
+    static func requireNoStoreOrKey() throws(Failure) {
+        let affected = outputs.filter { output in
+            var stream = stat()
+            guard fstat(output, &stream) == 0, stream.st_mode & S_IFMT == S_IFREG, stream.st_size > 0 else {
+                return false
+            }
+            // By its number, as the name may be another file's. Nobody has a lock yet that closing would end.
+            let file = sealeddb_open("/proc/self/fd/\(output)", O_RDONLY, 0)
+            // One that may not be read is not looked at here. Those that a command names are found by their names.
+            guard file >= 0 else { return false }
+            // The result does not matter: nothing was written through this descriptor.
+            defer { close(file) }
+            var bytes = [UInt8](repeating: 0, count: 4096)
+            let count = pread(file, &bytes, bytes.count, 0)
+            return count > 0 && isStoreOrKey(Array(bytes[..<count]), stream)
+        }
+        if !affected.isEmpty { throw withdraw(affected, "A store or key") }
+    }
+
+    private static func isStoreOrKey(_ start: [UInt8], _ status: stat) -> Bool {
+        let beginnings: [[UInt8]] = [
+            Array("SQLite format 3".utf8), Array("sealdb-keyring ".utf8),
+            // https://www.sqlite.org/fileformat2.html#walformat and #the_rollback_journal
+            [0x37, 0x7f, 0x06, 0x82], [0x37, 0x7f, 0x06, 0x83], [0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7],
+        ]
+        if beginnings.contains(where: start.starts) || StoreHeader.looksRandom(start) { return true }
+        // Results may be digests, but they seldom are for one user alone.
+        guard status.st_mode & 0o077 == 0 else { return false }
+        let digits = start.prefix { Character(Unicode.Scalar($0)).isHexDigit }
+        let isHex =
+            [64, 96].contains(digits.count) && start.dropFirst(digits.count).allSatisfy { $0 == 0x0a || $0 == 0x0d }
+        return isHex || status.st_size == 32 && start.contains { $0 < 0x09 || $0 > 0x7e }
+    }
+
     /// Fails if what is printed would get into a store, or a file that belongs to it: `>>` and `<>` of a shell open a file
     /// that is there. What such a stream takes goes to /dev/null from then on, the message too.
     static func requireNoPart(ofStore path: String) throws(Failure) {
@@ -36,7 +72,12 @@ enum StandardStreams {
             }
             if isNeeded { affected.append(output) }
         }
-        guard !affected.isEmpty else { return }
+        if !affected.isEmpty { throw withdraw(affected, what) }
+    }
+
+    /// Directs the streams to /dev/null.
+    /// - Returns: what to say.
+    private static func withdraw(_ affected: [Int32], _ what: String) -> Failure {
         let null = sealeddb_open("/dev/null", O_WRONLY, 0)
         for output in affected {
             // Without /dev/null, nothing is said.
@@ -48,6 +89,6 @@ enum StandardStreams {
             "\(what) is \(names.joined(separator: " and ")), and would be destroyed. Nothing was done. Direct it to another file."
         )
         failure.withLock { $0 = error }
-        throw error
+        return error
     }
 }
