@@ -91,7 +91,7 @@ struct DumpedIndexTests {
         let sandbox = try makeStore(Self.text + script + table)
         let outcome = try sandbox.run([Tool.sealdb, "dump", "db", "--key-file", "key"])
         #expect(outcome.status == 65 && outcome.output.isEmpty, "\(outcome)")
-        let reason = content == "F" ? "does not find its text in \"f\" (recursively" : "takes its text from a virtual table"
+        let reason = content == "F" ? "does not find its text in \"f\"" : "takes its text from a virtual table"
         #expect(outcome.error.contains(reason), "\(outcome)")
         // What makes it is refused, and what drops it works.
         try sandbox.succeed("create", "other", "--key-file", "key")
