@@ -2,11 +2,25 @@ extension NamedMutant {
     /// What outsiders made to happen with what is not in the rows: schemas, settings, statements that run on, states that were cut off.
     static let around: [NamedMutant] = [
         .init(
-            "results are printed into the store",
+            "a store that SQL or a wrong command line would not name is printed over",
             "sealdb/Support/Output/StandardStreams.swift",
             .expression,
-            "!affected.isEmpty",
+            "beginnings.contains(where: start.starts) || StoreHeader.looksRandom(start)",
             "false"
+        ),
+        .init(
+            "the mark at the beginning of rejected rows is not doubled",
+            "sealdb/Support/Input/RejectedRows.swift",
+            .expression,
+            "buffer.bytes[start...].starts(with: mark)",
+            "false"
+        ),
+        .init(
+            "results are printed into the store",
+            "sealdb/Support/Output/StandardStreams.swift",
+            .statement,
+            "if !affected.isEmpty { throw withdraw(affected, what) }",
+            "_ = (affected, what)"
         ),
         .init(
             "what is written with an escape stands for NULL",
