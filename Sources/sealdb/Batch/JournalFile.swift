@@ -9,7 +9,6 @@ enum JournalFile {
 
     /// - Returns: `nil` if the file does not exist.
     static func open(_ path: String, _ access: Int32) throws(Failure) -> Int32? {
-        try StandardStreams.requireOther(than: path)
         let descriptor = sealeddb_open(path, access | O_NOFOLLOW | O_NOCTTY | O_NONBLOCK, 0)
         guard descriptor >= 0 else {
             let number = errno
@@ -35,6 +34,7 @@ enum JournalFile {
         guard fstat(descriptor, &status) == 0 else {
             throw Failure(.inputOutput, "Cannot examine \(path): \(String(cString: strerror(errno))).")
         }
+        try StandardStreams.requireOther(than: path, status)
         let problem: String? =
             if status.st_mode & S_IFMT != S_IFREG {
                 "is not a regular file"

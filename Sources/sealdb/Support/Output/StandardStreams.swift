@@ -57,20 +57,29 @@ enum StandardStreams {
         try require([file], file)
     }
 
+    /// - Parameter status: that of the file, which is open.
+    static func requireOther(than file: String, _ status: stat) throws(Failure) {
+        try require(file) { $0.st_dev == status.st_dev && $0.st_ino == status.st_ino }
+    }
+
     private static func require(_ files: [String], _ what: String) throws(Failure) {
-        if let failure = failure.withLock({ $0 }) { throw failure }
-        var affected: [Int32] = []
-        for output in outputs {
-            var stream = stat()
-            // Nothing can be written to a stream that cannot be examined.
-            guard fstat(output, &stream) == 0, stream.st_mode & S_IFMT == S_IFREG else { continue }
-            let isNeeded = files.contains { file in
+        try require(what) { stream in
+            files.contains { file in
                 // The files are not opened: closing one would end the locks that this process has on it. One that cannot be
                 // found is not the one that is open.
                 var status = stat()
                 return stat(file, &status) == 0 && status.st_dev == stream.st_dev && status.st_ino == stream.st_ino
             }
-            if isNeeded { affected.append(output) }
+        }
+    }
+
+    private static func require(_ what: String, isNeeded: (stat) -> Bool) throws(Failure) {
+        if let failure = failure.withLock({ $0 }) { throw failure }
+        let affected = outputs.filter { output in
+            var stream = stat()
+            // Nothing can be written to a stream that cannot be examined.
+            guard fstat(output, &stream) == 0, stream.st_mode & S_IFMT == S_IFREG else { return false }
+            return isNeeded(stream)
         }
         if !affected.isEmpty { throw withdraw(affected, what) }
     }
