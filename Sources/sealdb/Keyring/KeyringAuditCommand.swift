@@ -40,7 +40,6 @@ struct KeyringAuditCommand: ParsableCommand {
 
     func run() throws {
         reportOptions.begin()
-        try StandardStreams.requireOther(than: file)
         let audit = KeyringAudit(ring: try KeyRing(contentsOfFile: file), ciphers: try cipherOptions.assignment())
         let stores = try list.items()
         let work = StoreWork(
@@ -115,7 +114,6 @@ struct KeyringRemoveCommand: ParsableCommand {
 
     func run() throws {
         reportOptions.begin(file)
-        try StandardStreams.requireOther(than: file)
         let ciphers = try cipherOptions.assignment()
         let stores = namesStores ? try list.items() : nil
         // What can be refused at once is, before anything is asked.

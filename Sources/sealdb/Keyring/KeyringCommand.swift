@@ -100,7 +100,6 @@ struct KeyringCommand: ParsableCommand {
             _ body: (inout KeyRing, String) throws(DatabaseError) -> Void
         ) throws {
             reportOptions.begin(file)
-            try StandardStreams.requireOther(than: file)
             try KeyRing.update(file: file) { ring throws(DatabaseError) in
                 SignalWatch.start()
                 try body(&ring, id)
@@ -174,7 +173,6 @@ struct KeyringCommand: ParsableCommand {
 
         func run() throws {
             reportOptions.begin(file)
-            try StandardStreams.requireOther(than: file)
             let content = try entryOptions.content()
             try KeyRing.update(file: file) { ring throws(DatabaseError) in
                 SignalWatch.start()
@@ -240,7 +238,6 @@ struct KeyringCommand: ParsableCommand {
 
         func run() throws {
             if json { JSONReport.begin(path: StoreItem.identity(of: file)) }
-            try StandardStreams.requireOther(than: file)
             let ring = try KeyRing(contentsOfFile: file)
             let output = ResultOutput()
             if json {

@@ -99,11 +99,6 @@ struct KeyChoice {
                     + "\(optionNames.dropLast().joined(separator: ", ")) or \(optionNames.last!)."
             )
         }
-        for file in given.compactMap({ KeyChoice.file(of: $0.origin) }) {
-            do throws(Failure) { try StandardStreams.requireOther(than: file) } catch {
-                throw ValidationError(error.message)
-            }
-        }
         if let descriptor, descriptor < 0 || (1...2).contains(descriptor) {
             throw ValidationError(
                 "\(given[0].name) takes the number of a descriptor that is open for reading, such as 0 or 3."
@@ -114,13 +109,6 @@ struct KeyChoice {
                 "\(given[0].name) takes the absolute path of a program, and its arguments. Blanks separate them; quotes "
                     + "and backslashes work as in a shell, and nothing else does."
             )
-        }
-    }
-
-    private static func file(of origin: Origin) -> String? {
-        switch origin {
-        case .source(.keyFile(let path)), .source(.passphraseFile(let path)), .ring(let path): path
-        default: nil
         }
     }
 

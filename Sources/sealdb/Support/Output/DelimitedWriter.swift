@@ -71,8 +71,9 @@ final class DelimitedWriter: ResultWriter {
                 }
             }
             // Readers do not see the mark that was put before it.
-            let mark = DelimitedReader.byteOrderMark
-            if isFirst, buffer.bytes[start...].starts(with: mark) { start += mark.count }
+            if isFirst, buffer.bytes[start...].starts(with: DelimitedReader.byteOrderMark) {
+                start += DelimitedReader.byteOrderMark.count
+            }
             if mayBeNull { try requireOther(than: null, value, from: start) }
         }
         buffer.add(UInt8(ascii: "\n"))

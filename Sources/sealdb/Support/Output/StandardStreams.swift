@@ -49,28 +49,20 @@ enum StandardStreams {
     /// that is there. What such a stream takes goes to /dev/null from then on, the message too.
     static func requireNoPart(ofStore path: String) throws(Failure) {
         let endings = [""] + StoreName.siblingEndings + StoreName.slotEndings
-        try require(endings.map { path + $0 }, "The store \(path), or a file that belongs to it,")
-    }
-
-    /// Fails if what is printed would get into a file that the command needs.
-    static func requireOther(than file: String) throws(Failure) {
-        try require([file], file)
-    }
-
-    /// - Parameter status: that of the file, which is open.
-    static func requireOther(than file: String, _ status: stat) throws(Failure) {
-        try require(file) { $0.st_dev == status.st_dev && $0.st_ino == status.st_ino }
-    }
-
-    private static func require(_ files: [String], _ what: String) throws(Failure) {
-        try require(what) { stream in
-            files.contains { file in
+        try require("The store \(path), or a file that belongs to it,") { stream in
+            endings.contains { ending in
                 // The files are not opened: closing one would end the locks that this process has on it. One that cannot be
                 // found is not the one that is open.
                 var status = stat()
-                return stat(file, &status) == 0 && status.st_dev == stream.st_dev && status.st_ino == stream.st_ino
+                return stat(path + ending, &status) == 0 && status.st_dev == stream.st_dev
+                    && status.st_ino == stream.st_ino
             }
         }
+    }
+
+    /// Fails if what is printed would get into a file that the command needs, and has opened.
+    static func requireOther(than file: String, _ status: stat) throws(Failure) {
+        try require(file) { $0.st_dev == status.st_dev && $0.st_ino == status.st_ino }
     }
 
     private static func require(_ what: String, isNeeded: (stat) -> Bool) throws(Failure) {
