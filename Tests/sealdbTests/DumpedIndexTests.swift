@@ -85,6 +85,15 @@ struct DumpedIndexTests {
         ("CREATE VIRTUAL TABLE p USING rtree(id, v, w);", "p", ", content_rowid='id'"),
         ("CREATE VIRTUAL TABLE p USING fts5(v); CREATE VIEW s AS SELECT rowid, v FROM p;", "s", ""),
         ("CREATE VIEW s AS SELECT key AS rowid, value AS v FROM json_each('[]');", "s", ""),
+        // These are not read: SQLite sees that their rows make no difference.
+        (
+            """
+            CREATE VIRTUAL TABLE p USING fts5(v);
+            CREATE VIEW s AS SELECT id AS rowid, v FROM t WHERE 1 OR id IN (SELECT rowid FROM p);
+            """,
+            "s", ""
+        ),
+        ("CREATE VIEW s AS SELECT id AS rowid, v FROM t WHERE 1 OR EXISTS (SELECT 1 FROM json_each('[1]'));", "s", ""),
     ])
     func indexesOfVirtualTables(script: String, content: String, options: String) throws {
         let table = "CREATE VIRTUAL TABLE f USING fts5(v, content='\(content)'\(options));"

@@ -67,6 +67,13 @@ extension Database {
     @inlinable
     public func validateSQL(_ sql: some StringProtocol) throws(DatabaseError) { try validateSQL(SQL(raw: String(sql))) }
 
+    /// Whether a statement compiles if SQLite finds no virtual table. FTS5 takes the text of another table with such
+    /// statements. https://www.sqlite.org/c3ref/c_prepare_dont_log.html
+    /// - Throws: ``DatabaseError`` if the schema cannot be read. Any error in the statement itself counts as an answer.
+    package func compilesWithoutVirtualTables(_ sql: SQL) throws(DatabaseError) -> Bool {
+        try recording { () throws(DatabaseError) in try openConnection().compilesWithoutVirtualTables(sql.text) }
+    }
+
     // MARK: Numbers in the header
 
     /// The number in the file's header that says which application it belongs to; 0 if none was set, and on failure.

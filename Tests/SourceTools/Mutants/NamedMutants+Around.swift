@@ -54,7 +54,7 @@ extension NamedMutant {
             "an index is dumped that FTS5 cannot make anew",
             "sealdb/Support/Dump/ExternalIndex.swift",
             .expression,
-            "!readsVirtualTable()",
+            "database.compilesWithoutVirtualTables(SQL(raw: \"SELECT * FROM main.\\(SQLLiteral.name(contentTable))\"))",
             "true"
         ),
         .init(

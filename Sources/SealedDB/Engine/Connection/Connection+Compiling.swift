@@ -67,6 +67,22 @@ extension Connection {
         let length = tail.flatMap { tail in first.map { tail - $0 } } ?? piece.count
         return (prepared, end: length > 0 ? text.range.lowerBound + length : text.range.upperBound)
     }
+
+    /// Whether a statement compiles where SQLite finds no virtual table: those of FTS5 are compiled so.
+    /// https://www.sqlite.org/c3ref/c_prepare_dont_log.html
+    func compilesWithoutVirtualTables(_ sql: String) throws(DatabaseError) -> Bool {
+        guard let handle else { throw .notOpen }
+        try requireNoHook()
+        var pointer: OpaquePointer?
+        let code = watchingPages {
+            sqlite3_prepare_v3(handle, sql, -1, UInt32(SQLITE_PREPARE_NO_VTAB), &pointer, nil)
+        }
+        // The result would be that of a step, and there was none.
+        sqlite3_finalize(pointer)
+        guard code != SQLITE_ERROR else { return false }
+        try check(code)
+        return true
+    }
 }
 
 extension DatabaseError {
