@@ -35,7 +35,8 @@ final class RowContainer<Key: CodingKey>: KeyedDecodingContainerProtocol {
     var codingPath: [any CodingKey] { [] }
 
     var allKeys: [Key] {
-        (0..<decoder.statement.columnCount).compactMap { decoder.statement.columnName(at: $0) }.compactMap(Key.init)
+        (0..<decoder.statement.columnCount).compactMap { decoder.statement.columnName(at: $0) }
+            .compactMap { decoder.naming.key(forColumn: $0) }
     }
 
     func contains(_ key: Key) -> Bool { index(of: key) >= 0 }

@@ -331,6 +331,30 @@ struct DecodableRowTests {
         }
     }
 
+    /// All keys of an enum that has columns, as a type with a key for each of its kinds asks for them.
+    private struct KeyList: Decodable {
+        enum Keys: String, CodingKey, CaseIterable { case id, dueDate, _hidden, plain_name, a1, b2C, homeURL }
+
+        var keys: [Keys]
+        init(from decoder: any Decoder) throws {
+            let container = try decoder.container(keyedBy: Keys.self)
+            keys = container.allKeys
+            for key in keys { #expect(container.contains(key), "\(key)") }
+        }
+    }
+
+    @Test func allKeysFollowTheNaming() throws {
+        let sql: SQL = """
+            SELECT 1 AS id, 2 AS due_date, 3 AS _hidden, 4 AS plain_name, 5 AS a_1, 6 AS b2_c, 7 AS home_url, 8 AS dueDate, \
+            9 AS other, 10 AS "", 11 AS "_"
+            """
+        let named = try #require(try database.executeQuery(sql).first(KeyList.self))
+        #expect(named.keys == [.id, ._hidden, .plain_name, .dueDate])
+        database.columnNaming = .snakeCase
+        let derived = try #require(try database.executeQuery(sql).first(KeyList.self))
+        #expect(derived.keys == [.id, .dueDate, ._hidden, .plain_name, .b2C])
+    }
+
     @Test func keysThatAreNoEnum() throws {
         let rows = try database.executeQuery(
             "SELECT value % 2 AS first, value * 10 AS b, value AS a FROM json_each('[1,2,3,4]')"

@@ -15,6 +15,18 @@ public enum ColumnNaming: Sendable, Hashable {
         }
     }
 
+    /// The key that is read from the column of that name; `nil` if there is none. A property with several capital letters
+    /// in a row (`homeURL`) is not found, because nothing in its column says so.
+    func key<Key: CodingKey>(forColumn name: String) -> Key? {
+        guard self == .snakeCase else { return Key(stringValue: name) }
+        let words = name.split(separator: "_")
+        let inner = words.dropFirst().map { $0.prefix(1).uppercased() + $0.dropFirst() }.joined()
+        let property = String(name.prefix { $0 == "_" }) + (words.first ?? "") + inner
+        return [name, property].lazy.compactMap(Key.init).first {
+            ExactText(column(for: $0).lowercased()) == ExactText(name.lowercased())
+        }
+    }
+
     /// Puts an underscore before each capital letter that follows a small letter or a digit, and before the last
     /// capital letter of several if a small letter follows it.
     private static func snakeCase(_ name: String) -> String {
