@@ -271,9 +271,7 @@ extension DatabaseError {
         return DatabaseError(
             extendedCode: SQLITE_BUSY,
             reason: .busy,
-            message: """
-                \(store) is open in \(names). Stop that first, or change the key from within it.
-                """
+            message: "\(store) is open in \(names). Stop that first. The key alone can also be changed from within it."
         )
     }
 
