@@ -219,6 +219,39 @@ struct FollowerLogTests {
         #expect(try replica.check() == 2)
     }
 
+    /// What somebody else keeps under the name of the follower's file is neither overwritten nor removed.
+    @Test func theFileOfTheStateIsSomebodyElses() throws {
+        replica.close()
+        let file = FollowerFile.path(of: replica.path)
+        for suffix in ["", "-wal", "-shm"] { unlink(replica.path + suffix) }
+        let (page, title) = ([UInt8](repeating: 7, count: 4096), Array("SealedDB follower".utf8))
+        let zeros = [UInt8](repeating: 0, count: 4096)
+        let foreign: [[UInt8]] = [
+            Array(try Data(contentsOf: URL(fileURLWithPath: store.path))), Array("[]\n".utf8), title + " 2\n".utf8,
+            zeros + title + " 2\nnumber: 1\n".utf8, zeros + page, zeros + zeros + [0],
+            title + " 1\n".utf8 + zeros + zeros,
+        ]
+        for contents in foreign {
+            try Data(contents).write(to: URL(fileURLWithPath: file))
+            let error = #expect(throws: DatabaseError.self) { try replica.follow() }
+            #expect(error?.reason == .alreadyExists && error?.message.contains(file) == true)
+            replica.close()
+            #expect(try Array(Data(contentsOf: URL(fileURLWithPath: file))) == contents)
+            #expect(!FileSystem.exists(replica.path))
+        }
+        // What a machine that stopped leaves of a first state.
+        let torn: [[UInt8]] = [
+            [], title, title + " 1\nnumber: 1".utf8, zeros + title + " 1\n".utf8, zeros + zeros,
+        ]
+        for contents in torn {
+            try Data(contents).write(to: URL(fileURLWithPath: file))
+            try replica.follow()
+            try expectNewest()
+            replica.close()
+            for suffix in ["", "-wal", "-shm"] { unlink(replica.path + suffix) }
+        }
+    }
+
     /// Whoever removes a replica may let another one take its place, of another store too.
     @Test func anotherStoreAfterTheReplicaIsGone() throws {
         replica.close()

@@ -97,6 +97,14 @@ struct FollowerState: Sendable, Equatable {
         return try text.sealed()
     }
 
+    /// Whether the bytes may be those of a state that was not written to its end: its title is there, or nothing of its first
+    /// sector.
+    fileprivate static func mayBeginOne(_ bytes: [UInt8]) -> Bool {
+        let first = bytes.prefix(512)
+        let line = Array("\(title)\n".utf8)
+        return first.allSatisfy { $0 == 0 } || first.starts(with: line) || line.starts(with: first)
+    }
+
     fileprivate static func parse(
         _ bytes: [UInt8],
         _ name: String
@@ -242,12 +250,25 @@ final class FollowerFile {
                 message: "\(path) was replaced in this moment. Nothing was changed. Try again."
             )
         }
-        // Both are looked at: a process may have been killed, or the machine stopped, while one was written.
-        for index in 0..<2 {
-            let bytes = try file.bytes(at: index * FollowerFile.room, count: FollowerFile.room)
+        // Both are looked at: a process may have been killed, or the machine stopped, while one was written. The third ends a
+        // file that nobody of this library has made.
+        let rooms = try (0...2).map { index throws(DatabaseError) in
+            try file.bytes(at: index * FollowerFile.room, count: FollowerFile.room)
+        }
+        for bytes in rooms.dropLast() {
             // One that was cut off, or never written, is none.
             guard let found = try? FollowerState.parse(bytes, path), found.number > number else { continue }
             (number, state) = (found.number, found.state)
+        }
+        guard state != nil || rooms[2].isEmpty && rooms.allSatisfy(FollowerState.mayBeginOne) else {
+            throw DatabaseError(
+                extendedCode: SQLITE_CANTOPEN,
+                reason: .alreadyExists,
+                message: """
+                    \(path) was not written by a follower of this version, which keeps there what it knows of \(replica). \
+                    Nothing was changed. Move that file away, or give the copy another name.
+                    """
+            )
         }
         try FileSystem.synchronizeDirectory(of: path)
     }
@@ -257,7 +278,8 @@ final class FollowerFile {
 
     /// Removes the file. For one without a state.
     func remove() {
-        // It is empty; if it stays, the next follower takes it.
+        // If this cannot be told, or the file stays, the next follower takes it.
+        guard (try? file.isNamed()) == true else { return }
         unlink(file.path)
     }
 
