@@ -250,8 +250,8 @@ final class FollowerFile {
                 message: "\(path) was replaced in this moment. Nothing was changed. Try again."
             )
         }
-        // Both are looked at: a process may have been killed, or the machine stopped, while one was written. The third ends a
-        // file that nobody of this library has made.
+        // The first two are looked at: a process may have been killed, or the machine stopped, while one was written. A
+        // follower never writes behind them.
         let rooms = try (0...2).map { index throws(DatabaseError) in
             try file.bytes(at: index * FollowerFile.room, count: FollowerFile.room)
         }
