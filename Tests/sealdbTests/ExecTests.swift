@@ -136,9 +136,20 @@ struct ExecTests {
         // As long as before: only the time tells of it, and the clock of a file system may stand still for milliseconds.
         try sandbox.overwrite("in.sql", at: 0, with: Array("delete".utf8))
         #expect(utimes(path, [timeval(tv_sec: 1, tv_usec: 0), timeval(tv_sec: 1, tv_usec: 0)]) == 0)
-        let failure = #expect(throws: Failure.self) { try file.contents() }
+        let failure = #expect(throws: Failure.self) { try file.contents(upTo: .max) }
         #expect(failure?.status == .inputOutput, "\(failure?.message ?? "")")
         #expect(failure?.message == "\(path) was changed while it was read. Nothing was done.")
+    }
+
+    /// It is not read to its end, which it may not have.
+    @Test func aFileLargerThanItsLimit() throws {
+        let sandbox = try Sandbox()
+        try sandbox.write("in.sql", "SELECT 1;")
+        let path = sandbox.path("in.sql")
+        #expect(try InputFile(path: path).contents(upTo: 9).count == 9)
+        let failure = #expect(throws: Failure.self) { try InputFile(path: path).contents(upTo: 8) }
+        #expect(failure?.status == .data)
+        #expect(failure?.message == "\(path) has more than 8 bytes, the most that can be read. Nothing was done.")
     }
 
     @Test func sqlFromFilesAndStandardInput() throws {

@@ -129,6 +129,48 @@ struct JSONReaderTests {
         }
     }
 
+    /// What never ends would take all memory. Here it ends far behind the limit.
+    @Test(
+        arguments: [
+            "{\"a\":\"x*", "{\"a\":\"\\n*", "{\"a\":1*", "{\"a\":[\"x*", "{\"a\":[1*", "{\"a\":[\"\\n*", "{\"a\":[1,*",
+            "{\"x*", "{\"b\":\"x*", "{\"b\":[\"x*", "{\"a\": *",
+        ]
+    )
+    func objectWithoutAnEnd(_ beginning: String) throws {
+        let tail =
+            beginning.hasSuffix("\\n*") ? "\\n" : beginning.hasSuffix("1,*") ? "1," : String(beginning.dropLast().last!)
+        let text = Array((beginning.dropLast() + String(repeating: tail, count: 10_000)).utf8)
+        for bufferSize in [1, 100] {
+            var rest = text[...]
+            var reader = JSONReader(
+                names: ["a"],
+                ignoresOthers: true,
+                keepsText: true,
+                bufferSize: bufferSize,
+                sizeLimit: 1000
+            ) { buffer in
+                let count = min(rest.count, buffer.count)
+                buffer.replaceSubrange(..<count, with: rest.prefix(count))
+                rest = rest.dropFirst(count)
+                return count
+            }
+            #expect(throws: ImportError(line: 1, reason: "the object exceeds 1 GB")) { try reader.next() }
+            #expect(text.count - rest.count < 3000)
+        }
+    }
+
+    @Test func moreMembersThanATableHasColumns() throws {
+        let text = "{" + (0...32_767).map { "\"m\($0)\":1" }.joined(separator: ",") + "}"
+        #expect(
+            throws: ImportError(
+                line: 1,
+                reason: "there are more than 32767 members, but SQLite has no table with so many columns"
+            )
+        ) {
+            try parse(Array(text.utf8), bufferSize: 4096)
+        }
+    }
+
     @Test func namesThatAreFoundOrKnown() throws {
         let text = Array("{\"a\":1}\n{\"b\":2,\"c\":{\"d\":[\"x\"]}}\n".utf8)
         let surveyed = try parse(text, isSurvey: true, bufferSize: 1)

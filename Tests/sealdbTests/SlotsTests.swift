@@ -173,6 +173,7 @@ struct SlotsTests {
         try sandbox.fail(64, "backup", "db", "-", "--key-file", "safe")
         let text = try sandbox.succeed("slots", "export", "db", "--key-file", "key").output
         try sandbox.write("text", text)
+        #expect(try report("slots", "export", "db", "--key-file", "key")["slots"] as? String == text)
         for name in ["db.slots", "db.slots.2"] { try FileManager.default.removeItem(atPath: sandbox.path(name)) }
         try sandbox.fail(77, "query", "db", "SELECT 1", "--key-file", "key")
         try sandbox.succeed("slots", "import", "db", "text", "--key-file", "safe")

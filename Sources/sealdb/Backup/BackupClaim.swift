@@ -139,7 +139,7 @@ final class BackupClaim {
 
     private func read(_ store: StoreItem, isLooking: Bool) throws(Failure) {
         let file = try InputFile(descriptor: descriptor, name: path)
-        let bytes = file.size > BackupClaim.sizeLimit ? [] : try file.contents()
+        let bytes = file.size > BackupClaim.sizeLimit ? [] : try file.contents(upTo: BackupClaim.sizeLimit)
         let decoder = JSONDecoder()
         // A kill or a power failure may have cut off the first lines when they were written. No backup was made after that.
         if file.size <= BackupClaim.sizeLimit, bytes.count < start.count, start.starts(with: bytes) {

@@ -56,7 +56,7 @@ enum JournalFile {
     /// The state that the journal records, and whether its last line is complete.
     /// - Throws: ``Failure`` if it is not a journal of this version of sealdb.
     static func read(_ descriptor: Int32, _ path: String) throws(Failure) -> (state: JournalState?, isWhole: Bool) {
-        let contents = try InputFile(descriptor: descriptor, name: path).contents()
+        let contents = try InputFile(descriptor: descriptor, name: path).contents(upTo: sizeLimit)
         let records = contents.split(separator: 0x0a).compactMap { JournalRecord(line: $0) }
         let state: JournalState?
         do throws(JournalState.Malformed) {

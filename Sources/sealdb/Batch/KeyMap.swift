@@ -19,7 +19,7 @@ struct KeyMap: Sendable {
     init(contentsOfFile path: String) throws(Failure) {
         let file = try InputFile(path: path)
         try file.requireOwnersAlone()
-        guard let text = String(validating: try file.contents(), as: UTF8.self) else {
+        guard let text = String(validating: try file.contents(upTo: StoreListOptions.sizeLimit), as: UTF8.self) else {
             throw Failure(.data, "The key map \(file.name) is not UTF-8. Nothing was done.")
         }
         name = file.name

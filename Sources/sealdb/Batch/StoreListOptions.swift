@@ -55,9 +55,12 @@ struct StoreListOptions: ParsableArguments {
         }
     }
 
+    /// Of a list or key map, in bytes: room for some hundred thousand names.
+    static let sizeLimit = 64 << 20
+
     /// The names in a list. Empty lines are ignored.
     private static func names(in path: String, separator: UInt8) throws(Failure) -> [String] {
-        try InputFile(path: path).contents().split(separator: separator).map { bytes throws(Failure) in
+        try InputFile(path: path).contents(upTo: sizeLimit).split(separator: separator).map { bytes throws(Failure) in
             guard let name = String(validating: bytes, as: UTF8.self) else {
                 throw Failure(.data, "\(path) holds a name that is not UTF-8. Nothing was done.")
             }

@@ -53,7 +53,7 @@ struct ConfigurationFile: Sendable {
             let file = try InputFile(path: place)
             try file.requireOwnersAlone()
             guard file.size <= sizeLimit else { throw Failure(.configuration, "It has more than a megabyte.") }
-            guard let text = String(validating: try file.contents(), as: UTF8.self) else {
+            guard let text = String(validating: try file.contents(upTo: sizeLimit), as: UTF8.self) else {
                 throw Failure(.configuration, "It is not UTF-8.")
             }
             return text

@@ -146,8 +146,9 @@ struct StoreRecords: Sendable {
         guard file.isRegular, file.size <= StoreRecords.sizeLimit else { throw malformed(path) }
         let decoder = JSONDecoder()
         decoder.dateDecodingStrategy = .iso8601
+        let bytes = Data(try file.contents(upTo: StoreRecords.sizeLimit))
         // Why it cannot be read says nothing to people.
-        guard let record = try? decoder.decode(Record.self, from: Data(try file.contents())), record.version == 1 else {
+        guard let record = try? decoder.decode(Record.self, from: bytes), record.version == 1 else {
             throw malformed(path)
         }
         // Another store could have the same name here.

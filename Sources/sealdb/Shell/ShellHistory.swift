@@ -152,7 +152,7 @@ final class ShellHistory {
         let (bytes, status): ([UInt8], stat)
         do {
             let file = try InputFile(path: path)
-            (bytes, status) = (try file.contents(), try file.status())
+            (bytes, status) = (try file.contents(upTo: .max), try file.status())
         } catch {
             // The file is not written to either.
             return refuse(ErrorReport.statusAndMessage(of: error).message)

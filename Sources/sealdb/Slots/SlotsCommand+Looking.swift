@@ -111,19 +111,26 @@ extension SlotsCommand {
                 It has no key in the clear, but with the key of a slot it opens the store: keep it where the keys are not.
 
                   sealdb slots export app.db --key-file ops.key > app.slots.txt
+
+                With --json the text is the member slots. --quiet changes nothing.
                 """
         )
 
         @OptionGroup
         var access: SlotAccess
 
+        private struct Contents: Encodable, Sendable {
+            let slots: String
+        }
+
         func validate() throws {
             try access.keyOptions.choice.validate(isRequired: true)
-            try access.reportOptions.requireNoJSON()
         }
 
         func run() throws {
+            try access.begin()
             let text = try access.withSlots { try $0.export() }
+            if access.reportOptions.json { return try access.reportOptions.report(text, Contents(slots: text)) }
             let output = ResultOutput()
             try output.write(text)
             try output.flush()

@@ -138,6 +138,7 @@ struct BatchRotationTests {
         try sandbox.write("broken", Data([0x73, 0xff, 0x0a]))
         for (arguments, status) in [
             (["--from-file", "absent"], 66), (["--from-file", "empty"], 64), (["--from-file", "broken"], 65), ([], 64),
+            (["--from-file", "/dev/zero"], 65),
             (["--from-file", "."], 66), ([""], 64), (["s01", "--jobs", "0"], 64),
         ] as [([String], Int32)] {
             let outcome = try rotate(arguments)

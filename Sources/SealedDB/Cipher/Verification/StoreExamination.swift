@@ -170,7 +170,7 @@ struct StoreExamination {
         case .olderFormat: "was written by \(formatName), and the key is right."
         case .otherSettings where isUnauthenticated:
             "decrypts with other cipher settings (\(formatName))\(unauthenticated)"
-        case .otherSettings: "has other cipher settings than those given (\(formatName)), and the key is right."
+        case .otherSettings: "has the cipher settings of \(formatName), not those given, and the key is right."
         case .prereleaseFormat: "was written by a pre-release of SQLCipher 2, and the key is right."
         case .truncated: "is cut off: it has \(fileSize) bytes, fewer than its pages need."
         case .damagedFirstPage: "is damaged: the key is right, but the first page is not as it was written."
@@ -220,6 +220,8 @@ struct StoreExamination {
         case .directory, .notRegularFile: "Give the path of a file."
         case .notPermitted: "Run as the user who owns it, or change its mode."
         case .plaintext: "Open it without a key, or encrypt it into a new store first (`sealdb encrypt`)."
+        case .otherSettings where match.map { isSame($0, as: CipherSettings.sqlCipher4.parameters) } == true:
+            "Open it with these settings."
         case .olderFormat, .otherSettings:
             "Open it with these settings, or convert it to the current format (`sealdb migrate`)."
         case .prereleaseFormat:

@@ -121,8 +121,9 @@ extension InputFile {
     }
 
     /// Everything that has not been read yet.
+    /// - Parameter limit: bytes. Input can go on without an end, and would take all memory.
     /// - Throws: ``Failure``, also if the file was changed meanwhile: it may be one part old and one part new.
-    func contents() throws(Failure) -> [UInt8] {
+    func contents(upTo limit: Int) throws(Failure) -> [UInt8] {
         var result: [UInt8] = []
         var buffer = [UInt8](repeating: 0, count: 64 * 1024)
         while true {
@@ -132,6 +133,12 @@ extension InputFile {
                     throw Failure(.inputOutput, "\(name) was changed while it was read. Nothing was done.")
                 }
                 return result
+            }
+            guard count <= limit - result.count else {
+                throw Failure(
+                    .data,
+                    "\(name) has more than \(limit) bytes, the most that can be read. Nothing was done."
+                )
             }
             result += buffer[..<count]
         }

@@ -31,14 +31,18 @@ struct JSONReader: RecordReader {
 
     private static let quote = UInt8(ascii: "\"")
     private static let backslash = UInt8(ascii: "\\")
+    private let sizeLimit: Int
     /// SQLite's own limit for a row, in bytes.
     private static let maximumRecordSize = 1_000_000_000
+    /// SQLite's own limit for a table, whatever it was compiled with. <https://www.sqlite.org/limits.html#max_column>
+    private static let maximumColumnCount = 32_767
     private static let maximumDepth = 500
 
     /// - Parameters:
     ///   - names: the names of the columns; `nil` if they are to be found.
     ///   - isSurvey: whether any object may have a new column, if they are to be found. Otherwise the first one has them all.
     ///   - keepsText: whether ``text`` is wanted.
+    ///   - sizeLimit: how large an object, a name or the text of an object may be, in bytes.
     ///   - fill: writes the next bytes to the front of a buffer, and returns their number; 0 at the end.
     init(
         names: [String]?,
@@ -46,8 +50,10 @@ struct JSONReader: RecordReader {
         isSurvey: Bool = false,
         keepsText: Bool = false,
         bufferSize: Int = 256 * 1024,
+        sizeLimit: Int = JSONReader.maximumRecordSize,
         fill: @escaping (inout [UInt8]) throws -> Int
     ) {
+        self.sizeLimit = sizeLimit
         self.names = names ?? []
         self.ignoresOthers = ignoresOthers
         findsNames = names == nil
@@ -108,10 +114,16 @@ struct JSONReader: RecordReader {
         while let byte = try source.peek(), byte == 0x20 || (0x09...0x0d).contains(byte) && byte != 0x0b && byte != 0x0c
         {
             source.take()
+            if let copy = source.copy { try requireRoom(in: copy) }
         }
     }
 
     private func failure(_ reason: String) -> ImportError { ImportError(line: source.line, reason: reason) }
+
+    /// Input can go on without an end. What takes it is looked at wherever it grows.
+    private func requireRoom(in target: ByteBuffer) throws {
+        guard target.count <= sizeLimit else { throw failure("the object exceeds 1 GB") }
+    }
 
     private mutating func expect(_ byte: UInt8, _ reason: String) throws {
         try skipBlanks()
@@ -140,7 +152,7 @@ struct JSONReader: RecordReader {
                 ignored.removeAll()
                 try copyValue(into: ignored, depth: 0)
             }
-            guard record.content.count <= JSONReader.maximumRecordSize else {
+            guard record.content.count <= sizeLimit else {
                 throw ImportError(line: record.line, reason: "the object exceeds 1 GB")
             }
             try skipBlanks()
@@ -176,6 +188,9 @@ struct JSONReader: RecordReader {
 
     private mutating func addColumn(_ text: String) throws -> Int {
         guard !text.isEmpty else { throw failure("a member has an empty name") }
+        guard names.count < JSONReader.maximumColumnCount else {
+            throw failure("there are more than \(names.count) members, but SQLite has no table with so many columns")
+        }
         // Like SQLite, this compares names without regard to the case of ASCII letters.
         if let other = names.first(where: { ExactText(name: $0) == ExactText(name: text) }) {
             throw failure(
@@ -231,6 +246,7 @@ struct JSONReader: RecordReader {
         {
             target.add(byte)
             source.take()
+            try requireRoom(in: target)
         }
         let bytes = UnsafeRawBufferPointer(rebasing: target.bytes[start...])
         guard let isInteger = JSONReader.form(bytes) else { throw failure("a value is none of JSON's") }
@@ -298,7 +314,7 @@ struct JSONReader: RecordReader {
                 guard try source.peek() == UInt8(ascii: ",") else { break }
                 source.take()
                 target.add(UInt8(ascii: ","))
-                guard target.count <= JSONReader.maximumRecordSize else { throw failure("the object exceeds 1 GB") }
+                try requireRoom(in: target)
             }
         }
         guard try source.peek() == close else { throw failure("an array or object is not closed") }
@@ -336,6 +352,7 @@ struct JSONReader: RecordReader {
         source.take()
         while true {
             source.takeRun(into: target) { $0 == JSONReader.quote || $0 == JSONReader.backslash || $0 < 0x20 }
+            try requireRoom(in: target)
             guard let byte = try source.peek() else { throw failure("a string is not closed") }
             switch byte {
             case JSONReader.quote:
@@ -401,6 +418,7 @@ struct JSONReader: RecordReader {
         target.add(JSONReader.quote)
         while true {
             source.takeRun(into: target) { $0 == JSONReader.quote || $0 == JSONReader.backslash || $0 < 0x20 }
+            try requireRoom(in: target)
             guard let byte = try source.peek() else { throw failure("a string is not closed") }
             switch byte {
             case JSONReader.quote:

@@ -83,14 +83,19 @@ struct ParameterOptions: ParsableArguments {
         try each("real", reals, ParameterOptions.real)
         try each("blob", blobs, ParameterOptions.bytes(hex:))
         try each("text-file", textFiles) { path in
-            guard let text = String(validating: try InputFile(path: path).contents(), as: UTF8.self) else {
+            guard let text = String(validating: try value(path), as: UTF8.self) else {
                 throw Failure(.data, "\(path) is not UTF-8. Nothing was executed.")
             }
             return text
         }
-        try each("blob-file", blobFiles) { Data(try InputFile(path: $0).contents()) }
+        try each("blob-file", blobFiles) { Data(try value($0)) }
         for name in nulls { try add(name, nil) }
         return result
+    }
+
+    /// The bytes of a file, of which SQLite takes no more than so many. <https://www.sqlite.org/limits.html#max_length>
+    private func value(_ path: String) throws(Failure) -> [UInt8] {
+        try InputFile(path: path).contents(upTo: 1_000_000_000)
     }
 
     /// - Returns: `nil` also for a number that is too large or too small to be one of 64 bits.

@@ -1,4 +1,5 @@
 import ArgumentParser
+import Foundation
 import SealedDB
 
 /// The SQL of a command, and the values for its parameters in their order. ``ParameterOptions`` has those by name.
@@ -50,9 +51,12 @@ struct SQLOptions: ParsableArguments {
         return Source(script: SQLScript(sql), values: values, isFile: false)
     }
 
+    /// In bytes. A script is in memory twice while it is looked at.
+    private var sizeLimit: Int { Int(clamping: ProcessInfo.processInfo.physicalMemory / 4) }
+
     private func script(_ path: String) throws -> SQLScript {
         let file = try InputFile(path: path)
-        guard let text = String(validating: try file.contents(), as: UTF8.self) else {
+        guard let text = String(validating: try file.contents(upTo: sizeLimit), as: UTF8.self) else {
             throw Failure(.data, "The SQL in \(file.name) is not UTF-8. Nothing was executed.")
         }
         guard !text.utf8.contains(0) else {

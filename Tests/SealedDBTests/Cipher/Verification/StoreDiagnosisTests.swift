@@ -124,6 +124,17 @@ struct StoreDiagnosisTests {
         #expect(try openingError(.passphrase("wrong")).message.contains("sealdb info"))
     }
 
+    /// A store of the current format has nothing to be converted to.
+    @Test func openingOneOfTheUsualSettingsWithOthers() throws {
+        try Database.testing(directory.file("db")).fill(rows: 300)
+        var settings = CipherSettings()
+        settings.pageSize = 8192
+        try expect(.otherSettings, opening: .otherSettings, .testing(), settings: settings)
+        let message = try openingError(.testing(), settings: settings).message
+        #expect(message.contains("has the cipher settings of SQLCipher 4, not those given"))
+        #expect(message.hasSuffix("Open it with these settings."))
+    }
+
     /// Somebody without the key drops the authentication codes, puts each IV where a format without them has it, and
     /// exchanges pages.
     @Test func storeThatWasTurnedIntoOneWithoutAuthentication() throws {
