@@ -109,6 +109,22 @@ struct FollowTests {
         try sandbox.succeed("verify", "copy", "--key-file", "key", "--deep")
     }
 
+    /// What cannot be told does not end the work. What somebody has done to the copy is told at the latest in the end.
+    @Test func nobodyListens() throws {
+        let child = try ChildProcess(
+            [Tool.sealdb, "follow", "repo", "copy", "--interval", "0.1"],
+            directory: sandbox.directory,
+            streams: .files(input: "/dev/null", output: "/dev/full", error: sandbox.path("err"))
+        )
+        while !child.hasEnded, try !text("err").contains("following goes on") { sched_yield() }
+        try exec("DELETE FROM people WHERE id > 20")
+        try ship()
+        while !child.hasEnded, try census() != "20,210,20\n" { sched_yield() }
+        kill(child.identifier, SIGTERM)
+        #expect(child.wait() == 74)
+        #expect(try census() == "20,210,20\n")
+    }
+
     @Test func aRepositoryThatIsAway() throws {
         let child = try begin()
         while !child.hasEnded, try !text("out").contains("made") { sched_yield() }

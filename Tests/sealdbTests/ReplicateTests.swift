@@ -224,6 +224,44 @@ struct ReplicateTests {
         #expect(try sandbox.census(keyFile: "key", store: "new").output == "20,210,20\n")
     }
 
+    /// Whoever has the store open goes on with a log that nobody else has. That is shipped, and told.
+    @Test func aLogThatIsRemoved() throws {
+        let child = try ChildProcess(
+            [Tool.sealdb, "replicate", "db", "--to", "repo", "--key-file", "key", "--interval", "0.1"],
+            directory: sandbox.directory,
+            streams: .files(input: "/dev/null", output: sandbox.path("out"), error: sandbox.path("err"))
+        )
+        func text(_ name: String) throws -> String {
+            sandbox.exists(name) ? String(decoding: try sandbox.contents(name), as: UTF8.self) : ""
+        }
+        while !child.hasEnded, try !text("out").contains("begun") { sched_yield() }
+        for name in ["db-wal", "db-shm"] { #expect(unlink(sandbox.path(name)) == 0) }
+        while !child.hasEnded, try !text("err").contains("The log of") { sched_yield() }
+        try exec("DELETE FROM people WHERE id > 20")
+        kill(child.identifier, SIGTERM)
+        #expect(child.wait() == 0)
+        #expect(try text("err").split(separator: "\n").count == 1)
+        #expect(try text("out").contains("generation 2 begun (log-replaced)"))
+        try sandbox.succeed("restore", "--from", "repo", "new")
+        #expect(try sandbox.census(keyFile: "key", store: "new").output == "20,210,20\n")
+    }
+
+    /// What cannot be told does not end the work.
+    @Test func nobodyListens() throws {
+        let child = try ChildProcess(
+            [Tool.sealdb, "replicate", "db", "--to", "repo", "--key-file", "key", "--interval", "0.1"],
+            directory: sandbox.directory,
+            streams: .files(input: "/dev/null", output: "/dev/full", error: sandbox.path("err"))
+        )
+        func error() throws -> String { String(decoding: try sandbox.contents("err"), as: UTF8.self) }
+        while !child.hasEnded, try !error().contains("shipping goes on") { sched_yield() }
+        try exec("DELETE FROM people WHERE id > 20")
+        kill(child.identifier, SIGTERM)
+        #expect(child.wait() == 74)
+        try sandbox.succeed("restore", "--from", "repo", "new")
+        #expect(try sandbox.census(keyFile: "key", store: "new").output == "20,210,20\n")
+    }
+
     /// A limit does not keep it from ending: what is left goes as fast as it will.
     @Test func aSlowRepository() throws {
         try exec("CREATE TABLE large AS SELECT hex(zeroblob(400000)) AS x")

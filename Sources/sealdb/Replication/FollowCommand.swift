@@ -84,6 +84,7 @@ struct FollowCommand: ParsableCommand {
         )
         defer { follower.close() }
         let totals = try follow(follower)
+        if let failure = follower.close() { throw failure }
         let text =
             "\(TerminalText.escaped(store)): applied \(totals.commitCount.counted("commit")) of generation "
             + "\(totals.generation), as of \(totals.restoredTo)\n"
@@ -119,6 +120,7 @@ struct FollowCommand: ParsableCommand {
             failure: "it does not follow, and that is tried again",
             recovery: "it follows again."
         )
+        var announcements = Announcements(store: store, work: "following", reportOptions)
         while true {
             let isLast = once || SignalWatch.wasInterrupted
             do {
@@ -126,7 +128,7 @@ struct FollowCommand: ParsableCommand {
                 defer { reporter.finish() }
                 let report = try follower.follow { reporter.update($0) }
                 totals.add(report)
-                try announce(report)
+                announce(report, &announcements)
                 remarks.noteSuccess()
                 remarks.noteLog(report.logBytes, "Somebody reads an old state, and keeps it.")
             } catch let error as DatabaseError {
@@ -139,12 +141,10 @@ struct FollowCommand: ParsableCommand {
         }
     }
 
-    private func announce(_ report: Follower.Report) throws {
+    private func announce(_ report: Follower.Report, _ announcements: inout Announcements) {
         for remark in report.remarks { StandardError.message("\(store): \(remark)", .warning) }
-        guard let reason = report.renewedBecause, !reportOptions.json, !reportOptions.quiet else { return }
-        let output = ResultOutput()
+        guard let reason = report.renewedBecause else { return }
         let time = RepositoryTime(milliseconds: report.restoredTo)
-        try output.write("\(TerminalText.escaped(store)): generation \(report.generation) (\(reason)), as of \(time)\n")
-        try output.flush()
+        announcements.tell("generation \(report.generation) (\(reason)), as of \(time)")
     }
 }

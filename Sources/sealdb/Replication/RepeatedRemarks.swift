@@ -14,6 +14,33 @@ extension SignalWatch {
     }
 }
 
+/// What is told on standard output of work that goes on, also if nobody reads it any more, or it has no room.
+struct Announcements {
+    private let store: String
+    private let isOn: Bool
+    /// What goes on.
+    private let work: String
+    private var hasFailed = false
+
+    init(store: String, work: String, _ options: ReportOptions) {
+        (self.store, self.work) = (store, work)
+        isOn = !options.json && !options.quiet
+    }
+
+    mutating func tell(_ text: String) {
+        guard isOn, !hasFailed else { return }
+        let output = ResultOutput(endsWithReader: false)
+        do {
+            try output.write("\(TerminalText.escaped(store)): \(text)\n")
+            try output.flush()
+        } catch {
+            hasFailed = true
+            let reason = ErrorReport.statusAndMessage(of: error).message
+            StandardError.message("\(store): \(work) goes on, but is not told of any more: \(reason)", .warning)
+        }
+    }
+}
+
 /// What is told on standard error of work that is repeated, and not again and again.
 struct RepeatedRemarks {
     private let store: String

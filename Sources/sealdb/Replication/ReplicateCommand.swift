@@ -183,6 +183,7 @@ struct ReplicateCommand: ParsableCommand {
             failure: "nothing was shipped, and it is tried again",
             recovery: "it is shipped again."
         )
+        var announcements = Announcements(store: store, work: "shipping", reportOptions)
         var retention = RetentionSchedule()
         while true {
             let isLast = once || SignalWatch.wasInterrupted
@@ -191,12 +192,15 @@ struct ReplicateCommand: ParsableCommand {
                 defer { reporter.finish() }
                 let report = try replicator.ship { reporter.update($0) }
                 totals.add(report)
-                try announce(report)
+                announce(report, &announcements)
                 warnOfHealed(report)
+                if let remark = Replicator.lostSight(report, of: path) {
+                    StandardError.message("\(store): \(remark.message)", .warning)
+                }
                 remarks.noteSuccess()
                 remarks.noteLog(report.logBytes, "All is shipped, but it does not begin anew: somebody reads from it.")
                 if retention.isDue(after: report, isLast: isLast) {
-                    totals.retentionFailure = try prune(replicator, &retention)
+                    totals.retentionFailure = try prune(replicator, &retention, &announcements)
                 }
             } catch let error as DatabaseError {
                 guard !isLast, totals.generation > 0, Replicator.mayPass(error) else { throw error }
@@ -209,7 +213,11 @@ struct ReplicateCommand: ParsableCommand {
     }
 
     /// - Returns: why not all was removed. All is shipped, whatever becomes of that.
-    private func prune(_ replicator: Replicator, _ retention: inout RetentionSchedule) throws -> DatabaseError? {
+    private func prune(
+        _ replicator: Replicator,
+        _ retention: inout RetentionSchedule,
+        _ announcements: inout Announcements
+    ) throws -> DatabaseError? {
         guard let policy = keepOptions.policy else { return nil }
         let removed: Replicator.Removed
         do throws(DatabaseError) {
@@ -218,7 +226,7 @@ struct ReplicateCommand: ParsableCommand {
             if !once { StandardError.message("\(store): \(error.message) It is tried again.", .warning) }
             return error
         }
-        if removed.snapshots > 0 { try say("\(removed.snapshots.counted("old snapshot")) removed") }
+        if removed.snapshots > 0 { announcements.tell("\(removed.snapshots.counted("old snapshot")) removed") }
         return nil
     }
 
@@ -238,17 +246,10 @@ struct ReplicateCommand: ParsableCommand {
         return Int64(status.st_size)
     }
 
-    private func announce(_ report: Replicator.Report) throws {
+    private func announce(_ report: Replicator.Report, _ announcements: inout Announcements) {
         guard report.madeSnapshot else { return }
         let bytes = ByteText.size(report.newSnapshotBytes)
-        guard let reason = report.begunBecause else { return try say("snapshot, \(bytes) of it new") }
-        try say("generation \(report.generation) begun (\(reason)), snapshot, \(bytes) of it new")
-    }
-
-    private func say(_ text: String) throws {
-        guard !reportOptions.json, !reportOptions.quiet else { return }
-        let output = ResultOutput()
-        try output.write("\(TerminalText.escaped(store)): \(text)\n")
-        try output.flush()
+        guard let reason = report.begunBecause else { return announcements.tell("snapshot, \(bytes) of it new") }
+        announcements.tell("generation \(report.generation) begun (\(reason)), snapshot, \(bytes) of it new")
     }
 }

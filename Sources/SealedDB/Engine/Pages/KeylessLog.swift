@@ -13,6 +13,8 @@ final class KeylessLog {
     let path: String
     let pageSize: Int
     private let connection: Connection
+    /// The log and its index, as their names led to them when they were opened.
+    private var parts: [(name: String, status: stat)] = []
 
     /// Frames to be added, which make one transaction.
     struct Addition {
@@ -49,6 +51,7 @@ final class KeylessLog {
             try whileLocked(handle) { () throws(DatabaseError) in try begin(newHeader) }
             try openIndex()
             _ = try size()  // It throws if SQLite has opened none.
+            for name in [path + "-wal", path + "-shm"] { parts.append((name, try FileSystem.status(name))) }
         } catch {
             // It does nothing but close a descriptor, which cannot fail in a way that matters.
             if let handle = connection.handle { _ = sealeddb_close_log_index(handle) }
@@ -124,6 +127,14 @@ final class KeylessLog {
 
     /// Whether the path leads to another file than before, or to none.
     func fileHasMoved() throws(DatabaseError) -> Bool { try connection.mainFileHasMoved() }
+
+    /// Whether those who open the store now have another log, or another index of it.
+    func isUnseenByOthers() throws(DatabaseError) -> Bool {
+        for part in parts {
+            guard try FileSystem.statusIfPresent(part.name)?.isSameFile(as: part.status) == true else { return true }
+        }
+        return false
+    }
 
     /// Where the log ends.
     func position() throws(DatabaseError) -> LogPosition {

@@ -22,6 +22,16 @@ final class OwnFile {
                 message: "\(path) is not a regular file. Nothing was changed."
             )
         }
+        guard status.st_nlink <= 1 else {
+            throw DatabaseError(
+                extendedCode: SQLITE_CANTOPEN,
+                reason: .hardLinked,
+                message: """
+                    \(path) has \(status.st_nlink) hard links, and what is written to it would be in all of them. Nothing was \
+                    changed. Remove the others, or make copies of them.
+                    """
+            )
+        }
     }
 
     deinit {

@@ -22,6 +22,7 @@ extension Follower {
                 "\(path) is another file than the one that followed \(storage.name). It was left as it is; give another path."
             )
         }
+        try StoreName.requireOneName(path)
         let log = ReplicaLog(
             try KeylessLog(
                 path: path,
@@ -45,6 +46,7 @@ extension Follower {
     /// Makes sure that the log ends as it was left. Whoever reads may have moved it into the file.
     func requireEnd(_ progress: ((KeyRotation.Progress) throws -> Void)?) throws(DatabaseError) {
         guard var state, let log, let file else { throw .notOpen }
+        try requireSeenLog(log)
         let position = try log.keyless.position()
         if let intent = state.intent, intent.isEnd(position) {
             // It was written, and not told; somebody else has found it.
@@ -60,6 +62,7 @@ extension Follower {
     /// Whether the log still ends as it was left.
     /// - Returns: false if whoever reads has moved all of it into the file.
     func isEnd(_ position: LogPosition, _ done: FollowerState.ReplicaMoment) throws(DatabaseError) -> Bool {
+        if let log { try requireSeenLog(log) }
         if position.frameCount == 0 && isUnchanged(position) { return done.frameCount == 0 }
         guard done.isEnd(position) else { throw changed() }
         return true
@@ -68,6 +71,19 @@ extension Follower {
     /// Whether nobody has committed anything since the log was last as it was left. Each commit is counted, and only the log's
     /// beginning anew changes nothing else.
     func isUnchanged(_ position: LogPosition) -> Bool { position.changeCount == known?.changeCount }
+
+    /// What is added to a log that has lost its name, or whose index has, nobody sees who opens the replica now; and what he reads
+    /// changes under him when it is moved into the file.
+    private func requireSeenLog(_ log: ReplicaLog) throws(DatabaseError) {
+        guard try log.keyless.isUnseenByOthers() else { return }
+        throw Follower.unverified(
+            """
+            The log of \(path), or the log's index, was removed or replaced while it was followed, so that those who open the copy \
+            do not see what is applied. It was left as it is, and nothing more is applied. Remove it with its -wal and -shm when \
+            nobody has it open, and it is made anew.
+            """
+        )
+    }
 
     func changed() -> DatabaseError {
         Follower.unverified(
@@ -80,7 +96,7 @@ extension Follower {
     }
 
     /// Finds out which commit the file holds if its log is gone: whoever closes a store last moves the log there.
-    private func settleEmptyLog(
+    func settleEmptyLog(
         _ position: LogPosition,
         _ progress: ((KeyRotation.Progress) throws -> Void)?
     ) throws(DatabaseError) {

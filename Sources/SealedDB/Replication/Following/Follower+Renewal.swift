@@ -110,7 +110,9 @@ extension Follower {
         }
         guard !isEmpty else { return }
         // Readers may keep the log from being emptied, but not from being moved, unless they read an old state.
+        let wasAsLeft = try isFile(as: state.base)
         try log.keyless.moveIntoFile()
+        if wasAsLeft { try noteMovedPart() }
         guard try log.keyless.position().isWholeInFile else { throw inUse("somebody reads an old state of it") }
     }
 

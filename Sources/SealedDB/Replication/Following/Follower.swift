@@ -112,10 +112,17 @@ package final class Follower {
     }
 
     /// Ends following. The log is moved into the replica's file if nobody reads from it.
-    package func close() {
-        // What is true of the replica was written before it became so. If the log stays, the next follower goes on with it.
-        _ = try? emptyLogIfPossible()
-        abandon()
+    /// - Returns: why the replica is no copy any more, if that is found only now.
+    @discardableResult
+    package func close() -> DatabaseError? {
+        defer { abandon() }
+        do throws(DatabaseError) {
+            try emptyLogIfPossible()
+        } catch {
+            // What is true of the replica was written before it became so. If the log stays, the next follower goes on with it.
+            return error.reason == .unverified ? error : nil
+        }
+        return nil
     }
 
     /// Lets go of everything, and leaves it as it is.
@@ -322,15 +329,23 @@ package final class Follower {
             }
             guard isAtEnd else { return false }
         }
+        if state.done.frameCount == 0, let mark = state.mark { state.base = mark }
         (state.intent, state.mark) = (plan.moment, nil)
         try file.write(state)
         self.state = state
         try atStep(.announced)
-        let done = state.done
+        let (done, base) = (state.done, state.base)
         let end = try log.add(
             plan,
             after: done,
-            requiring: { position throws(DatabaseError) in try self.isEnd(position, done) },
+            requiring: { position throws(DatabaseError) in
+                guard try self.isEnd(position, done) else { return false }
+                if done.frameCount > 0 { return true }
+                if try self.isFile(as: base) { return true }
+                // What it holds has to be found out.
+                self.known = nil
+                return false
+            },
             synced: { () throws(DatabaseError) in try self.atStep(.written) },
             pages
         )
@@ -413,14 +428,33 @@ package final class Follower {
         try requireEnd(nil)
         guard let log, let state, let file else { return false }
         if state.done.frameCount > 0 {
-            // What is done with the log says what the file holds afterwards.
+            // What is done with the log says what the file holds afterwards, if nobody has written to the file before.
             if file.state != state { try file.write(state) }
-            guard try log.keyless.empty() else { return false }
+            let wasAsLeft = try isFile(as: state.base)
+            guard try log.keyless.empty() else {
+                if wasAsLeft { try noteMovedPart() }
+                return false
+            }
             try atStep(.emptied)
+            if wasAsLeft { self.state?.base = nil }
         }
-        if self.state?.mark == nil { try noteEmptyLog(state, at: state.done.place, file, log) }
+        guard self.state?.mark == nil else { return true }
+        if try isFile(as: self.state?.base) {
+            try noteEmptyLog(state, at: state.done.place, file, log)
+        } else {
+            try settleEmptyLog(log.keyless.position(), nil)
+        }
         return true
     }
+
+    /// Whether the file is as it was; also if that is not known.
+    func isFile(as mark: FollowerState.Mark?) throws(DatabaseError) -> Bool {
+        guard let mark else { return true }
+        return try mark == FollowerState.Mark.of(path, settles: false)
+    }
+
+    /// A part of the log may be in the file now.
+    func noteMovedPart() throws(DatabaseError) { state?.base = try FollowerState.Mark.of(path, settles: true) }
 
     /// The log was moved into the file, by this process or by whoever reads.
     /// - Parameter place: what the file holds.
@@ -431,7 +465,7 @@ package final class Follower {
         _ log: ReplicaLog
     ) throws(DatabaseError) {
         var state = state
-        (state.done, state.intent) = (FollowerState.ReplicaMoment(inFile: place), nil)
+        (state.done, state.intent, state.base) = (FollowerState.ReplicaMoment(inFile: place), nil, nil)
         // Without frames nobody changes the file but who writes, so the mark is that of what the log held.
         (known, state.mark) = try log.keyless.whileNobodyWrites { position throws(DatabaseError) in
             guard position.frameCount == 0, isUnchanged(position) else { throw changed() }

@@ -74,6 +74,9 @@ struct FollowerState: Sendable, Equatable {
     var intent: ReplicaMoment?
     /// The file as it was when all of its log had been moved there; `nil` while its log has frames.
     var mark: Mark?
+    /// The file as it was when nothing of its log had been moved there, or when the follower had last moved a part there; `nil`
+    /// while the log has no frames, and if it is not known.
+    var base: Mark?
     /// The slots beside it.
     var slots: ReplicaSlots
 
@@ -89,7 +92,9 @@ struct FollowerState: Sendable, Equatable {
         done.add(to: &text, "done-")
         text.add("intent", intent == nil ? "-" : "yes")
         intent?.add(to: &text, "intent-")
-        text.add("mark", mark.map { "\($0.size) \($0.changes)" } ?? "-")
+        mark?.add(to: &text, "mark")
+        if mark == nil { text.add("mark", "-") }
+        base?.add(to: &text, "base")
         text.add("successor-slots", successorSlots ?? "-")
         text.add("slots", slots.digest ?? "-")
         text.add("other-slots", slots.others.isEmpty ? "-" : slots.others.joined(separator: " "))
@@ -112,12 +117,6 @@ struct FollowerState: Sendable, Equatable {
         let text = try ObjectText(parsing: bytes, title: title, of: name)
         let identity = try Identity(text, "")
         let successor = try text.optional("successor") == nil ? nil : try Identity(text, "successor-")
-        var mark: Mark?
-        if let value = try text.optional("mark") {
-            let parts = value.split(separator: " ").map(String.init)
-            guard parts.count == 2, let size = Int64(parts[0]) else { throw text.missing("mark") }
-            mark = Mark(size: size, changes: parts[1])
-        }
         let others = try text.optional("other-slots")?.split(separator: " ").map(String.init) ?? []
         guard others.allSatisfy(ObjectDigest.isOne) else { throw text.missing("other-slots") }
         let slots = ReplicaSlots(
@@ -133,10 +132,21 @@ struct FollowerState: Sendable, Equatable {
             done: try ReplicaMoment(text, "done-", pageSize: identity.pageSize),
             intent: try text.optional("intent") == nil
                 ? nil : try ReplicaMoment(text, "intent-", pageSize: (successor ?? identity).pageSize),
-            mark: mark,
+            mark: try text.optional("mark") == nil ? nil : try Mark(text, "mark"),
+            base: text.values("base").isEmpty ? nil : try Mark(text, "base"),
             slots: slots
         )
         return (try text.number("number"), state)
+    }
+}
+
+extension FollowerState.Mark {
+    fileprivate func add(to text: inout ObjectText, _ name: String) { text.add(name, "\(size) \(changes)") }
+
+    fileprivate init(_ text: ObjectText, _ name: String) throws(DatabaseError) {
+        let parts = try text.value(name).split(separator: " ").map(String.init)
+        guard parts.count == 2, let size = Int64(parts[0]) else { throw text.missing(name) }
+        self.init(size: size, changes: parts[1])
     }
 }
 

@@ -10,6 +10,10 @@ struct SnapshotManifest: Sendable {
         case replaced
         /// So it is, and what was last committed to the old one could not be read.
         case replacedUnseen = "replaced-unseen"
+        /// The log, or its index, was removed or replaced while the store was open.
+        case logReplaced = "log-replaced"
+        /// Something else than SQLite has written to the file while the store was open.
+        case overwritten
         /// The store was given another key in place.
         case rekeyed
         /// The last generation is not whole.

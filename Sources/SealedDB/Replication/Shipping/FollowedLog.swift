@@ -1,3 +1,18 @@
+import Foundation
+
+/// What is another one when something has written to a file, but not when it gets another mode or one more name.
+struct FileMark: Equatable {
+    private let size: off_t
+    private let seconds: Int
+    private let nanoseconds: Int
+
+    /// - Returns: `nil` if there is none.
+    init?(_ path: String) throws(DatabaseError) {
+        guard let status = try FileSystem.statusIfPresent(path) else { return nil }
+        (size, seconds, nanoseconds) = (status.st_size, status.st_mtim.tv_sec, status.st_mtim.tv_nsec)
+    }
+}
+
 /// Reads the frames of a store's log that were committed since the last look, so that none is missed.
 ///
 /// As with ``LogFollower``, whose argument holds here too: the position of each look comes from a connection in a read
@@ -13,6 +28,8 @@ struct FollowedLog {
     private let path: String
     private let pageSize: Int
     private var contents: FileReader?
+    /// The log's index, as its name led to it when the log was opened.
+    private var index: stat?
 
     private static let bytesAtOnce = 1 << 20
 
@@ -31,7 +48,20 @@ struct FollowedLog {
 
     /// Opens the file, unless there is none yet. What takes its name later is another log.
     mutating func open() throws(DatabaseError) {
+        if index == nil { index = try FileSystem.statusIfPresent(indexPath) }
         if contents == nil { contents = try FileReader(path) }
+    }
+
+    private var indexPath: String { path.withoutLast(bytes: 3) + "shm" }
+
+    /// Whether the log had an index when it was opened.
+    var hasIndex: Bool { index != nil }
+
+    /// Whether those who open the store now have another log, or another index of it.
+    func isUnseenByOthers() throws(DatabaseError) -> Bool {
+        if try hasLostName() { return true }
+        guard let index else { return false }
+        return try FileSystem.statusIfPresent(indexPath)?.isSameFile(as: index) != true
     }
 
     /// Whether nobody can find the log under its name any more: what is added to it comes from those who have the store open

@@ -25,6 +25,8 @@ extension Replicator {
                 let position = try Replicator.look(first, path)
                 var log = FollowedLog(path: path, pageSize: settings.parameters.pageSize)
                 try log.open()
+                guard log.hasIndex else { throw Replicator.isWithoutIndex(path) }
+                let mark = position.isWholeInFile ? try FileMark(path) : nil
                 let pageSize = try PageTotals(of: first).size
                 guard pageSize == settings.parameters.pageSize else {
                     throw .unusableSettings("The store has pages of \(pageSize) bytes, which do not fit its settings.")
@@ -36,6 +38,7 @@ extension Replicator {
                     position: position,
                     time: .now,
                     began: began,
+                    mark: mark,
                     cipher: try PageScan(connection: first, key: key, settings: settings).pageCipher(),
                     pageSize: pageSize,
                     inode: UInt64(try FileSystem.status(path).st_ino),
@@ -188,7 +191,7 @@ extension Replicator {
             reason = .rekeyed
             return
         }
-        reason = .logUnseen
+        if reason != .logReplaced { reason = .logUnseen }
         guard manifest.pageSize == open.pageSize,
             let pending = try open.log.frames(behind: end.place, to: open.position)
         else {
@@ -197,7 +200,7 @@ extension Replicator {
         }
         open.pending = pending
         reading = open
-        tail = end
+        (tail, reason) = (end, .logUnseen)
         noteSnapshot(manifest)
     }
 

@@ -98,6 +98,48 @@ extension Replicator {
         lastSeen = (name, Array(bytes.prefix(Replicator.bytesOfEnd)))
     }
 
+    /// If another file has taken the store's place, everything begins anew with that.
+    func requireSameFile() throws(DatabaseError) {
+        guard let open = reading, try open.current.mainFileHasMoved() else { return }
+        let isWhole = try shipOldLog()
+        // They have only read.
+        open.close()
+        (reading, tail, reason) = (nil, nil, isWhole ? .replaced : .replacedUnseen)
+    }
+
+    /// What is added to a log that has lost its name, or whose index has, is seen only by those who have it open. The others have
+    /// another one, with which everything begins anew.
+    func requireSameLog() throws(DatabaseError) {
+        guard let open = reading, try open.log.isUnseenByOthers() else { return }
+        // What is not in the file may be nowhere else. If it cannot be read, the new generation tells that something is wrong.
+        _ = try shipOldLog()
+        // They have only read.
+        open.close()
+        (reading, tail, reason) = (nil, nil, .logReplaced)
+    }
+
+    /// Ships what was committed to a file or log before it lost its name. It is open here, and so is its log.
+    /// - Returns: whether that is all. If not, the new generation says so.
+    private func shipOldLog() throws(DatabaseError) -> Bool {
+        guard try shipReadable() else { return false }
+        do throws(DatabaseError) {
+            // Whoever opens the new file may have added to a log that still has its name.
+            guard try reading?.log.hasLostName() == true else { return false }
+            try moveOn()
+        } catch {
+            guard error.code != SQLITE_BUSY else { throw error }
+            return false
+        }
+        return try shipReadable()
+    }
+
+    /// Whether something else than SQLite has written to the file since the look. While it has not all of the log, that cannot be
+    /// told.
+    func isOverwritten(_ open: FollowedStore) throws(DatabaseError) -> Bool {
+        guard let mark = open.mark, try FileMark(path) != mark else { return false }
+        return try !open.current.mainFileHasMoved()
+    }
+
     /// What was committed since the look to a file that has taken the store's place is not in the repository.
     func requireStillNamed() throws(DatabaseError) {
         guard let reading, try reading.current.mainFileHasMoved() else { return }
@@ -111,16 +153,42 @@ extension Replicator {
         )
     }
 
-    /// - Returns: what to tell if a generation was begun because the store was replaced and not all of the old file was shipped.
-    static func lostSight(_ report: Report, of path: String) -> DatabaseError? {
-        guard report.begunBecause == SnapshotManifest.Reason.replacedUnseen.rawValue else { return nil }
-        return DatabaseError(
+    /// Another process makes an index where none has that name. The one that this process has may be one that lost it.
+    static func isWithoutIndex(_ path: String) -> DatabaseError {
+        DatabaseError(
             extendedCode: SQLITE_READONLY_DBMOVED,
             reason: .unverified,
             message: """
+                The index of the log of \(path) (-shm) was removed while this process has the store open: what it commits, \
+                others do not see. Nothing was shipped. Close the store everywhere, and look at it with `sealdb verify`.
+                """
+        )
+    }
+
+    /// - Returns: what to tell if a generation was begun because of something that somebody should know of.
+    package static func lostSight(_ report: Report, of path: String) -> DatabaseError? {
+        let message: String
+        switch report.begunBecause.flatMap(SnapshotManifest.Reason.init) {
+        case .replacedUnseen:
+            message = """
                 Another file has taken the place of \(path), and what was last committed to the old one could not be read any \
                 more: that is not in the repository. The new file is, as a generation of its own, and is shipped from now on.
                 """
-        )
+        case .logReplaced:
+            message = """
+                The log of \(path), or the log's index, was removed or replaced while the store was open. What is committed \
+                by those who have opened it before, others do not see, and together they damage it: close it everywhere, and \
+                look at it with `sealdb verify`. In the repository it is, as a generation of its own, as whoever opens it now sees it.
+                """
+        case .overwritten:
+            message = """
+                Something else than SQLite has written to \(path) while it was open, such as a copy that was put over it, or \
+                has set its time. Whoever has it open may still have what it held before, and damage it: close it everywhere, \
+                and look at it with `sealdb verify`. It is in the repository as it is now, as a generation of its own. A backup \
+                is put in a store's place by `sealdb restore --replace`.
+                """
+        default: return nil
+        }
+        return DatabaseError(extendedCode: SQLITE_READONLY_DBMOVED, reason: .unverified, message: message)
     }
 }

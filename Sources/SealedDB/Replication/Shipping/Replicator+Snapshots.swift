@@ -47,6 +47,16 @@ extension Replicator {
         )
         reading?.log = open.log
         let (chunks, salt) = try shipChunks(source, open.cipher, progress)
+        guard try !isOverwritten(open) else {
+            throw DatabaseError(
+                extendedCode: SQLITE_BUSY,
+                reason: .busy,
+                message: """
+                    Something else than SQLite wrote to \(path) while it was read for a snapshot. No snapshot was made. Close it \
+                    everywhere, and look at it with `sealdb verify`. The next attempt ships it as it is then.
+                    """
+            )
+        }
         // Slots that were changed meanwhile are shipped behind it.
         if let slots, let digest, digest == slotsDigest {
             slotsSeen = nil
@@ -200,6 +210,8 @@ extension Replicator {
     /// it anew, unless others still read from it.
     func relieveLog() throws(DatabaseError) {
         guard let open = reading, canBeRelieved else { return }
+        // Nothing of a log is moved into the file that whoever opens it does not see. The next call tells of it.
+        guard try !open.log.isUnseenByOthers() else { return }
         // Most of it. If a checkpoint fails, the log goes on to grow, and this is tried again.
         _ = try? open.other.checkpoint(.passive, schema: "main")
         relieved = options.relievedAt + logBytes

@@ -107,6 +107,9 @@ package final class Replicator {
         var time: RepositoryTime
         /// When the look was begun, by a clock that does not jump.
         var began: ContinuousClock.Instant
+        /// The store's file at the last look, if it had all of the log then: SQLite does not write to it before the look's
+        /// transaction ends.
+        var mark: FileMark?
         /// What of the last look is not shipped.
         var pending: FollowedLog.Rest?
         /// The same, if it was read from the log already: then the log need not keep it.
@@ -258,6 +261,7 @@ package final class Replicator {
             try requireSameEnd()
             if let unfinished { try put(unfinished) }
             try requireSameFile()
+            try requireSameLog()
             if reading == nil { try open() }
             // Before what is committed with them: a store refuses slots that are older than those it has seen. Those that are
             // changed from here on come after it.
@@ -343,33 +347,9 @@ package final class Replicator {
         }
     }
 
-    /// If another file has taken the store's place, everything begins anew with that.
-    private func requireSameFile() throws(DatabaseError) {
-        guard let open = reading, try open.current.mainFileHasMoved() else { return }
-        let isWhole = try shipOldLog()
-        // They have only read.
-        open.close()
-        (reading, tail, reason) = (nil, nil, isWhole ? .replaced : .replacedUnseen)
-    }
-
-    /// Ships what was committed to a file before it lost its name. It is open here, and so is its log.
-    /// - Returns: whether that is all. If not, the new generation says so.
-    private func shipOldLog() throws(DatabaseError) -> Bool {
-        guard try shipReadable() else { return false }
-        do throws(DatabaseError) {
-            // Whoever opens the new file may have added to a log that still has its name.
-            guard try reading?.log.hasLostName() == true else { return false }
-            try moveOn()
-        } catch {
-            guard error.code != SQLITE_BUSY else { throw error }
-            return false
-        }
-        return try shipReadable()
-    }
-
     /// Ships what is left of the last look.
     /// - Returns: false if it cannot be read.
-    private func shipReadable() throws(DatabaseError) -> Bool {
+    func shipReadable() throws(DatabaseError) -> Bool {
         while tail != nil {
             let block: Block?
             do throws(DatabaseError) {
@@ -397,13 +377,15 @@ package final class Replicator {
         do throws(DatabaseError) {
             let position = try Replicator.look(open.other, path)
             let pending = try open.log.frames(after: open.position, to: position)
+            let isOverwritten = try isOverwritten(open)
+            let mark = position.isWholeInFile ? try FileMark(path) : nil
             // A transaction that has only read loses nothing.
             try open.current.run("ROLLBACK")
             swap(&open.current, &open.other)
             if position.salts != open.position.salts { relieved = 0 }
-            (open.position, open.time, open.began, open.pending) = (position, .now, began, pending)
+            (open.position, open.mark, open.time, open.began, open.pending) = (position, mark, .now, began, pending)
             reading = open
-            if pending == nil { (tail, reason) = (nil, .logUnseen) }
+            if isOverwritten || pending == nil { (tail, reason) = (nil, isOverwritten ? .overwritten : .logUnseen) }
         } catch {
             // The last transaction stays. If this one cannot end, neither can the next begin. It is open even if its first
             // read failed.
