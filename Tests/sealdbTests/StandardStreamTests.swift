@@ -111,6 +111,21 @@ struct StandardStreamTests {
     }
 
     /// Another file of the same name, and one that is read and written as a whole, are none of these.
+    /// What lies in a repository has no name that a command knows.
+    @Test func ontoARepository() throws {
+        try sandbox.succeed("exec", "db", "PRAGMA journal_mode = WAL", "--key-file", "key")
+        try sandbox.succeed("replicate", "db", "--to", "repo", "--key-file", "key", "--once")
+        try sandbox.succeed("follow", "repo", "replica", "--once")
+        for file in ["repo/repository", "repo/generations/00000001/snapshot-000000000000", ".replica.sealdb-follow"] {
+            let before = try sandbox.contents(file)
+            let outcome = try shell("sealdb query db 'SELECT 1' --key-file key >>\(file)")
+            #expect(outcome.status == 64 && outcome.error.contains("a part of a repository"), "\(outcome.error)")
+            #expect(try sandbox.contents(file) == before)
+        }
+        try sandbox.write("notes", "SealedDB is here\n")
+        #expect(try shell("sealdb query db 'SELECT 1' --key-file key >>notes").status == 0)
+    }
+
     @Test func besideTheStore() throws {
         let outcome = try shell(
             """

@@ -120,18 +120,18 @@ struct FollowCommand: ParsableCommand {
             failure: "it does not follow, and that is tried again",
             recovery: "it follows again."
         )
-        var announcements = Announcements(store: store, work: "following", reportOptions)
+        let announcements = Announcements(store: store, work: "following", reportOptions)
         while true {
             let isLast = once || SignalWatch.wasInterrupted
-            do {
+            do throws(DatabaseError) {
                 let reporter = progressOptions.reporter()
                 defer { reporter.finish() }
                 let report = try follower.follow { reporter.update($0) }
                 totals.add(report)
-                announce(report, &announcements)
+                announce(report, announcements)
                 remarks.noteSuccess()
                 remarks.noteLog(report.logBytes, "Somebody reads an old state, and keeps it.")
-            } catch let error as DatabaseError {
+            } catch {
                 totals.add(follower.report)
                 guard !isLast, totals.generation > 0, Replicator.mayPass(error) else { throw error }
                 remarks.note(error)
@@ -141,7 +141,7 @@ struct FollowCommand: ParsableCommand {
         }
     }
 
-    private func announce(_ report: Follower.Report, _ announcements: inout Announcements) {
+    private func announce(_ report: Follower.Report, _ announcements: Announcements) {
         for remark in report.remarks { StandardError.message("\(store): \(remark)", .warning) }
         guard let reason = report.renewedBecause else { return }
         let time = RepositoryTime(milliseconds: report.restoredTo)

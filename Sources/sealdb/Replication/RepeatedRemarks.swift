@@ -15,7 +15,7 @@ extension SignalWatch {
 }
 
 /// What is told on standard output of work that goes on, also if nobody reads it any more, or it has no room.
-struct Announcements {
+final class Announcements {
     private let store: String
     private let isOn: Bool
     /// What goes on.
@@ -27,7 +27,7 @@ struct Announcements {
         isOn = !options.json && !options.quiet
     }
 
-    mutating func tell(_ text: String) {
+    func tell(_ text: String) {
         guard isOn, !hasFailed else { return }
         let output = ResultOutput(endsWithReader: false)
         do {

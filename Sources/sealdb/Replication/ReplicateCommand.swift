@@ -183,16 +183,16 @@ struct ReplicateCommand: ParsableCommand {
             failure: "nothing was shipped, and it is tried again",
             recovery: "it is shipped again."
         )
-        var announcements = Announcements(store: store, work: "shipping", reportOptions)
+        let announcements = Announcements(store: store, work: "shipping", reportOptions)
         var retention = RetentionSchedule()
         while true {
             let isLast = once || SignalWatch.wasInterrupted
-            do {
+            do throws(DatabaseError) {
                 let reporter = progressOptions.reporter()
                 defer { reporter.finish() }
                 let report = try replicator.ship { reporter.update($0) }
                 totals.add(report)
-                announce(report, &announcements)
+                announce(report, announcements)
                 warnOfHealed(report)
                 if let remark = Replicator.lostSight(report, of: path) {
                     StandardError.message("\(store): \(remark.message)", .warning)
@@ -200,9 +200,9 @@ struct ReplicateCommand: ParsableCommand {
                 remarks.noteSuccess()
                 remarks.noteLog(report.logBytes, "All is shipped, but it does not begin anew: somebody reads from it.")
                 if retention.isDue(after: report, isLast: isLast) {
-                    totals.retentionFailure = try prune(replicator, &retention, &announcements)
+                    totals.retentionFailure = prune(replicator, &retention, announcements)
                 }
-            } catch let error as DatabaseError {
+            } catch {
                 guard !isLast, totals.generation > 0, Replicator.mayPass(error) else { throw error }
                 remarks.noteLog(logSize(of: path), "It cannot begin anew before it is shipped.")
                 remarks.note(error)
@@ -216,8 +216,8 @@ struct ReplicateCommand: ParsableCommand {
     private func prune(
         _ replicator: Replicator,
         _ retention: inout RetentionSchedule,
-        _ announcements: inout Announcements
-    ) throws -> DatabaseError? {
+        _ announcements: Announcements
+    ) -> DatabaseError? {
         guard let policy = keepOptions.policy else { return nil }
         let removed: Replicator.Removed
         do throws(DatabaseError) {
@@ -246,7 +246,7 @@ struct ReplicateCommand: ParsableCommand {
         return Int64(status.st_size)
     }
 
-    private func announce(_ report: Replicator.Report, _ announcements: inout Announcements) {
+    private func announce(_ report: Replicator.Report, _ announcements: Announcements) {
         guard report.madeSnapshot else { return }
         let bytes = ByteText.size(report.newSnapshotBytes)
         guard let reason = report.begunBecause else { return announcements.tell("snapshot, \(bytes) of it new") }

@@ -131,6 +131,8 @@ struct SnapshotsCommand: ParsableCommand {
         "replaced": "another file had taken the store's place: what is older may need the key of then",
         "replaced-unseen":
             "another file had taken the store's place: what was last committed to the old one could not be read",
+        "log-replaced": "the store's log or its index had been removed or replaced while the store was open",
+        "overwritten": "something else than SQLite had written to the store while it was open",
         "rekeyed": "the store had been given another key in place: what is older needs the key of then",
         "damaged": "the generation before was not whole",
         "moved": "the store had another path before",

@@ -82,6 +82,7 @@ struct OverwrittenFileTests {
 
     /// What was committed to a log that was removed is shipped before what others see now.
     @Test func aLogThatWasRemoved() throws {
+        try moveLog()
         try store.commit()
         store.database.close()
         for suffix in ["-wal", "-shm"] { #expect(unlink(store.path + suffix) == 0) }
@@ -156,8 +157,8 @@ struct OverwrittenFileTests {
     }
 
     /// If the log has frames, that is found at the latest when they are moved into the file.
-    @Test(arguments: [false, true], [false, true])
-    func writtenToWhileTheLogHasFrames(isCutOff: Bool, isKilled: Bool) throws {
+    @Test(arguments: [0, 2, 20], [false, true])
+    func writtenToWhileTheLogHasFrames(lostPages: Int, isKilled: Bool) throws {
         try replica.follow()
         try commitAndFollow(ReplicatedStore.rows(20, bytes: 3000))
         replica.close()
@@ -165,13 +166,17 @@ struct OverwrittenFileTests {
         try commitAndFollow("UPDATE data SET sum = sum + 1")
         replica.close()
         try commitAndFollow()
-        try overwrite("replica.db", isCutOff ? old.dropLast(20 * 4096) : old)
+        try overwrite("replica.db", old.dropLast(lostPages * 4096))
         if isKilled { replica.kill() }
         try commitAndFollow()
-        let failure = replica.follower?.close()
-        #expect(failure?.reason == .unverified, "\(String(describing: failure))")
-        replica.kill()
-        try expectUnverified("Somebody else has written")
+        for _ in 0..<2 {
+            let failure = replica.follower?.close()
+            #expect(failure?.reason == .unverified, "\(String(describing: failure))")
+            replica.kill()
+            // SQLite does not move a log into a file that lacks more than 64 KiB. Then the log keeps its frames.
+            guard lostPages == 20 else { return try expectUnverified("Somebody else has written") }
+            try replica.follow()
+        }
     }
 
     /// Another mode, or a second name for a moment, makes the copy be compared, and nothing else.
@@ -213,8 +218,7 @@ struct OverwrittenFileTests {
         for _ in 0..<2 { try expectUnverified("or the log's index, was removed") }
         #expect(replica.follower?.close()?.reason == .unverified)
         replica.kill()
-        // The index is made anew from the log. Without the log, what was in it is missing.
-        guard suffix == "-shm" else { return try expectUnverified("Somebody else has written") }
+        // The index is made anew from the log. What was in a log is applied again, to what the file holds.
         try replica.follow()
         #expect(try replica.check(verifies: true) == 3)
     }

@@ -431,7 +431,14 @@ package final class Follower {
             // What is done with the log says what the file holds afterwards, if nobody has written to the file before.
             if file.state != state { try file.write(state) }
             let wasAsLeft = try isFile(as: state.base)
-            guard try log.keyless.empty() else {
+            let isEmpty: Bool
+            do throws(DatabaseError) {
+                isEmpty = try log.keyless.empty()
+            } catch {
+                // SQLite may refuse a file that was cut off.
+                throw wasAsLeft ? error : changed()
+            }
+            guard isEmpty else {
                 if wasAsLeft { try noteMovedPart() }
                 return false
             }

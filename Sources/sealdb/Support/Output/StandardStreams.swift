@@ -9,7 +9,7 @@ enum StandardStreams {
     /// Who goes on all the same does not get through: the streams no longer show it.
     private static let failure = Mutex<Failure?>(nil)
 
-    /// Fails if what is printed would get into a file that holds a store, a log, a journal or a key: also messages about the
+    /// Fails if what is printed would get into a file that holds a store, a log, a journal, a key or a part of a repository: also messages about the
     /// arguments would destroy it, and SQL may name a store too. Call it before anything is printed.
     static func requireNoStoreOrKey() throws(Failure) {
         let affected = outputs.filter { output in
@@ -27,7 +27,7 @@ enum StandardStreams {
             let count = pread(file, &bytes, bytes.count, 0)
             return count > 0 && isStoreOrKey(Array(bytes[..<count]), stream)
         }
-        if !affected.isEmpty { throw withdraw(affected, "A store or key") }
+        if !affected.isEmpty { throw withdraw(affected, "A store, a key or a part of a repository") }
     }
 
     private static func isStoreOrKey(_ start: [UInt8], _ status: stat) -> Bool {
@@ -36,13 +36,23 @@ enum StandardStreams {
             // https://www.sqlite.org/fileformat2.html#walformat and #the_rollback_journal
             [0x37, 0x7f, 0x06, 0x82], [0x37, 0x7f, 0x06, 0x83], [0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7],
         ]
-        if beginnings.contains(where: start.starts) || StoreHeader.looksRandom(start) { return true }
+        if beginnings.contains(where: start.starts) || StoreHeader.looksRandom(start) || isOfRepository(start) {
+            return true
+        }
         // Results may be digests, but they seldom are for one user alone.
         guard status.st_mode & 0o077 == 0 else { return false }
         let digits = start.prefix { Character(Unicode.Scalar($0)).isHexDigit }
         let isHex =
             [64, 96].contains(digits.count) && start.dropFirst(digits.count).allSatisfy { $0 == 0x0a || $0 == 0x0d }
         return isHex || status.st_size == 32 && start.contains { $0 < 0x09 || $0 > 0x7e }
+    }
+
+    /// Whether a file begins like those of a repository, or like that of a follower: with a title and a version.
+    private static func isOfRepository(_ start: [UInt8]) -> Bool {
+        let title = start.prefix(64).prefix { $0 != 0x0a }.split(separator: 0x20, omittingEmptySubsequences: false)
+        return title.count == 3 && title[0].elementsEqual("SealedDB".utf8)
+            && !title[1].isEmpty && title[1].allSatisfy { (UInt8(ascii: "a")...UInt8(ascii: "z")).contains($0) }
+            && !title[2].isEmpty && title[2].allSatisfy { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }
     }
 
     /// Fails if what is printed would get into a store, or a file that belongs to it: `>>` and `<>` of a shell open a file

@@ -129,8 +129,8 @@ struct StoreDiagnosisTests {
         try Database.testing(directory.file("db")).fill(rows: 300)
         var settings = CipherSettings()
         settings.pageSize = 8192
-        try expect(.otherSettings, opening: .otherSettings, .testing(), settings: settings)
-        let message = try openingError(.testing(), settings: settings).message
+        try expect(.otherSettings, opening: .otherSettings, .testing(1), settings: settings)
+        let message = try openingError(.testing(1), settings: settings).message
         #expect(message.contains("has the cipher settings of SQLCipher 4, not those given"))
         #expect(message.hasSuffix("Open it with these settings."))
     }
