@@ -95,6 +95,10 @@ struct ReplicateTests {
         try sandbox.succeed("snapshots", "repo")
         try sandbox.fail(65, "restore", "--from", "repo", "new")
         #expect(!sandbox.exists("new"))
+        try sandbox.overwrite("repo/generations/00000001/snapshot-000000000000", at: 40, with: [0x3f])
+        let output = try sandbox.sealdb("snapshots", "repo").output
+        #expect(output.contains("generation 1: its beginning is not kept"), "\(output)")
+        #expect(!output.contains("1970"), "\(output)")
     }
 
     @Test func restoreByTheRulesOfBackups() throws {

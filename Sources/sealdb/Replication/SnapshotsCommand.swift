@@ -142,7 +142,9 @@ struct SnapshotsCommand: ParsableCommand {
         var lines: [String] = []
         for generation in status.generations {
             let reason = generation.begunBecause.flatMap { SnapshotsCommand.reasons[$0] } ?? "its beginning is not kept"
-            lines.append("generation \(generation.number) of \(TerminalText.escaped(generation.store)): \(reason)")
+            // It is in the first snapshot, which may be damaged.
+            let store = generation.store.isEmpty ? "" : " of \(TerminalText.escaped(generation.store))"
+            lines.append("generation \(generation.number)\(store): \(reason)")
             for snapshot in generation.snapshots {
                 let size = ByteText.size(snapshot.pageCount * Int64(snapshot.pageSize))
                 lines.append("  snapshot \(time(snapshot.time)), \(size); moments until \(time(snapshot.until))")
@@ -151,7 +153,8 @@ struct SnapshotsCommand: ParsableCommand {
             let commits = "\(generation.commitCount.counted("commit")) in \(generation.segmentCount.counted("segment"))"
             let size = ByteText.size(generation.byteCount)
             let slots = generation.hasSlots ? ", with key slots" : ""
-            lines.append("  \(commits), \(size)\(slots); last shipped \(time(generation.shippedAt))")
+            let shipped = generation.shippedAt > 0 ? "; last shipped \(time(generation.shippedAt))" : ""
+            lines.append("  \(commits), \(size)\(slots)\(shipped)")
         }
         if status.generations.isEmpty { lines.append("no snapshot yet") }
         lines.append("\(status.chunkCount.counted("chunk")) of snapshots, \(ByteText.size(status.chunkBytes))")

@@ -31,11 +31,12 @@ extension StoreCopy {
     }
 
     static func damagedSource(_ problems: [String], isPlaintext: Bool = false) -> DatabaseError {
-        DatabaseError(
+        let sentences = problems.prefix(5).map { $0.hasSuffix(".") ? String($0.dropLast()) : $0 }
+        return DatabaseError(
             extendedCode: SQLITE_CORRUPT,
             reason: .damaged,
             message: """
-                The structure of the source is damaged: \(problems.prefix(5).joined(separator: "; ")). The new file was discarded. \
+                The structure of the source is damaged: \(sentences.joined(separator: "; ")). The new file was discarded. \
                 Keep a copy of the source. Restore a backup, or save what it holds with \
                 \(isPlaintext ? "`.recover` of SQLite's shell" : "`sealdb recover`"). If all rows are there, REINDEX makes indexes \
                 anew, and VACUUM drops pages that are never used.
