@@ -1,7 +1,8 @@
 extension NamedMutant {
     static let all: [NamedMutant] =
         copies + keys + statements + locks + guards + siblings + batches + rest + looks + entrances + answers + ends
-        + openings + logs + pages + slots + exports + replication + outsiders + formerFiles + leftOut + around
+        + openings + logs + pages + slots + exports + replication + outsiders + overwritten + formerFiles + leftOut
+        + around
 
     /// The key that a store gets can be had again.
     private static let keys: [NamedMutant] = [
