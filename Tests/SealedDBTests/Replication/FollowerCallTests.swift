@@ -96,6 +96,43 @@ struct FollowerCallTests {
         try sweep(manner)
     }
 
+    /// A follower that goes on after a failure knows what it has done itself, such as moving a part of the log into the file, and
+    /// takes it for nobody else's.
+    @Test(arguments: [Manner.alone, .openSSL]) func theSameFollower(_ manner: Manner) throws {
+        let sweep = CallSweep(
+            prepare: { directory in
+                try Self.prepare(directory)
+                try Self.follow(directory)
+                try Self.commit(directory, "DELETE FROM t WHERE id > 20")
+                try Self.follow(directory, empties: false)
+                try Self.commit(directory, "DELETE FROM t WHERE id > 10")
+            },
+            run: { directory in
+                var options = Follower.Options()
+                options.relievedAt = 1
+                let follower = try Follower(
+                    directory: directory.file("repository"),
+                    to: directory.file("replica"),
+                    options: options
+                )
+                defer { follower.abandon() }
+                do {
+                    try follower.follow()
+                } catch {
+                    #expect((error as? DatabaseError)?.reason != .unverified, "\(error)")
+                    try follower.follow()
+                    #expect(try Self.count(directory) == 10)
+                    throw error
+                }
+            },
+            check: { directory, state in
+                let found = try Self.count(directory)
+                try #require(state == .done ? found == 10 : found == 10 || found == 20, "\(found)")
+            }
+        )
+        try sweep(manner)
+    }
+
     @Test(arguments: [Manner.alone, .openSSL]) func aRotation(_ manner: Manner) throws {
         let sweep = CallSweep(
             prepare: { directory in

@@ -194,6 +194,20 @@ struct OverwrittenFileTests {
         #expect(try replica.check(verifies: true) == 3)
     }
 
+    /// The file is not only touched: its store has begun a generation, with which it is compared.
+    @Test func aReplicaThatIsTouchedBeforeAGeneration() throws {
+        try replica.follow()
+        replica.close()
+        try replica.follow()
+        #expect(chmod(replica.path, 0o640) == 0)
+        store.killShipper()
+        #expect(store.database.executeStatements("PRAGMA wal_checkpoint(TRUNCATE)"))
+        try store.commit()
+        #expect(try store.ship().generation == 2)
+        #expect(try replica.follow().renewedBecause == "log-unseen")
+        #expect(try replica.check(verifies: true) == 2)
+    }
+
     /// What the follower itself has moved there, as far as a reader allows, makes nobody read the repository again.
     @Test func aReaderThatKeepsALog() throws {
         try replica.follow()

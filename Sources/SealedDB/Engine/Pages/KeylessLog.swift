@@ -47,7 +47,8 @@ final class KeylessLog {
             connection.setBusyTimeout(seconds: busyTimeout)
             try connection.run("PRAGMA page_size = \(pageSize)")
             guard let handle = connection.handle else { throw .notOpen }
-            try connection.check(sealeddb_open_log_index(handle))
+            // Whoever closes the store last has it for himself for a moment.
+            try patiently { sealeddb_open_log_index(handle) }
             try whileLocked(handle) { () throws(DatabaseError) in try begin(newHeader) }
             try openIndex()
             _ = try size()  // It throws if SQLite has opened none.
@@ -167,21 +168,25 @@ final class KeylessLog {
         _ handle: OpaquePointer,
         _ body: () throws(DatabaseError) -> T
     ) throws(DatabaseError) -> T {
-        var patience = Patience(seconds: KeylessLog.lockWait)
-        while true {
-            let code = sealeddb_lock_log(handle, 1)
-            if code == SQLITE_OK { break }
-            if code != SQLITE_BUSY { try connection.check(code) }
-            guard patience.wait() else {
-                throw DatabaseError(extendedCode: code, reason: .busy, message: "Somebody writes to \(path).")
-            }
-        }
+        try patiently { sealeddb_lock_log(handle, 1) }
         // To give a lock back that is held does not fail; if it did, closing the connection would give it back.
         defer { _ = sealeddb_lock_log(handle, 0) }
         return try body()
     }
 
-    /// Others have this lock for a moment only.
+    /// Calls again what needs a lock that others have.
+    private func patiently(_ call: () -> Int32) throws(DatabaseError) {
+        var patience = Patience(seconds: KeylessLog.lockWait)
+        while true {
+            let code = call()
+            guard code & 0xff == SQLITE_BUSY else { return try connection.check(code) }
+            guard patience.wait() else {
+                throw DatabaseError(extendedCode: code, reason: .busy, message: "Somebody writes to \(path).")
+            }
+        }
+    }
+
+    /// Others have such locks for a moment only.
     private static let lockWait = 2.0
 
     /// The bytes of the log's file.

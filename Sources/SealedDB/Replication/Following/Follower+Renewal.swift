@@ -89,7 +89,7 @@ extension Follower {
             let pages = different.first == 1 ? different : [1] + different
             // Before what is committed with them, as otherwise.
             if let slots = plan.slots { try putSlots(slots) }
-            try add(plan.end) { add throws(DatabaseError) in try next.read(pages, add) }
+            try add(plan.end, isRelative: true) { add throws(DatabaseError) in try next.read(pages, add) }
         } else {
             guard try emptyLogIfPossible() else { throw inUse("somebody reads it") }
             try replace(by: next)
@@ -103,6 +103,8 @@ extension Follower {
         let starts = try RestorePlan.starts(for: .newest, RepositoryContents(storage), reader)
         if let manifest = starts.first?.manifest { try requireFollowable(manifest) }
         let isEmpty = try emptyLogIfPossible()
+        // What has changed the file's mark meanwhile is found out before the copy is made that the file is compared with.
+        if isEmpty, let mark = self.state?.mark, try !isFile(as: mark) { try settleEmptyLog(log.keyless.position(), nil) }
         guard let manifest = starts.first?.manifest, manifest.fileSalt == state.identity.salt else {
             // This process is looked at when its own connection is closed, which keeps descriptors of others open.
             guard isEmpty, try FileUsers.others(path).isEmpty else { throw inUse("somebody reads it") }

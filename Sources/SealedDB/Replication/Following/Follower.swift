@@ -294,9 +294,21 @@ package final class Follower {
     }
 
     /// Adds a transaction to the log, which brings the replica to a commit.
-    func add(_ place: RepositoryPlace, _ pages: ReplicaLog.Pages) throws(DatabaseError) {
+    /// - Parameter isRelative: whether the pages are right only for the file as it was when they were chosen.
+    func add(
+        _ place: RepositoryPlace,
+        isRelative: Bool = false,
+        _ pages: ReplicaLog.Pages
+    ) throws(DatabaseError) {
         for _ in 0..<Follower.mostAttempts {
             if try addOnce(place, pages) { return }
+            guard !isRelative || known != nil else {
+                throw DatabaseError(
+                    extendedCode: SQLITE_BUSY,
+                    reason: .busy,
+                    message: "Something has changed \(path) while it was compared. Nothing was added to it. Try again."
+                )
+            }
             try requireEnd(nil)
         }
         throw DatabaseError(
@@ -435,8 +447,10 @@ package final class Follower {
             do throws(DatabaseError) {
                 isEmpty = try log.keyless.empty()
             } catch {
-                // SQLite may refuse a file that was cut off.
-                throw wasAsLeft ? error : changed()
+                // SQLite refuses a file that was cut off. Whatever else fails, such as a full disk, may have moved a part.
+                guard wasAsLeft else { throw error.code == SQLITE_CORRUPT ? changed() : error }
+                try noteMovedPart()
+                throw error
             }
             guard isEmpty else {
                 if wasAsLeft { try noteMovedPart() }

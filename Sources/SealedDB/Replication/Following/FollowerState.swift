@@ -266,9 +266,13 @@ final class FollowerFile {
             try file.bytes(at: index * FollowerFile.room, count: FollowerFile.room)
         }
         for bytes in rooms.dropLast() {
-            // One that was cut off, or never written, is none.
-            guard let found = try? FollowerState.parse(bytes, path), found.number > number else { continue }
-            (number, state) = (found.number, found.state)
+            do throws(DatabaseError) {
+                let found = try FollowerState.parse(bytes, path)
+                if found.number > number { (number, state) = (found.number, found.state) }
+            } catch {
+                // One that was cut off, or never written, is none.
+                guard error.reason == .damaged else { throw error }
+            }
         }
         guard state != nil || rooms[2].isEmpty && rooms.allSatisfy(FollowerState.mayBeginOne) else {
             throw DatabaseError(
