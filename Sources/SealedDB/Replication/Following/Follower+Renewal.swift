@@ -104,7 +104,9 @@ extension Follower {
         if let manifest = starts.first?.manifest { try requireFollowable(manifest) }
         let isEmpty = try emptyLogIfPossible()
         // What has changed the file's mark meanwhile is found out before the copy is made that the file is compared with.
-        if isEmpty, let mark = self.state?.mark, try !isFile(as: mark) { try settleEmptyLog(log.keyless.position(), nil) }
+        if isEmpty, let mark = self.state?.mark, try !isFile(as: mark) {
+            try settleEmptyLog(log.keyless.position(), nil)
+        }
         guard let manifest = starts.first?.manifest, manifest.fileSalt == state.identity.salt else {
             // This process is looked at when its own connection is closed, which keeps descriptors of others open.
             guard isEmpty, try FileUsers.others(path).isEmpty else { throw inUse("somebody reads it") }
