@@ -34,8 +34,8 @@ struct JSONReader: RecordReader {
     private let sizeLimit: Int
     /// SQLite's own limit for a row, in bytes.
     private static let maximumRecordSize = 1_000_000_000
-    /// SQLite's own limit for a table, whatever it was compiled with. <https://www.sqlite.org/limits.html#max_column>
-    private static let maximumColumnCount = 32_767
+    /// SQLite's default. <https://www.sqlite.org/limits.html#max_column>
+    private static let maximumColumnCount = 2000
     private static let maximumDepth = 500
 
     /// - Parameters:
@@ -189,7 +189,7 @@ struct JSONReader: RecordReader {
     private mutating func addColumn(_ text: String) throws -> Int {
         guard !text.isEmpty else { throw failure("a member has an empty name") }
         guard names.count < JSONReader.maximumColumnCount else {
-            throw failure("there are more than \(names.count) members, but SQLite has no table with so many columns")
+            throw failure("there are more than \(names.count) members, and SQLite takes so many columns")
         }
         // Like SQLite, this compares names without regard to the case of ASCII letters.
         if let other = names.first(where: { ExactText(name: $0) == ExactText(name: text) }) {
