@@ -168,6 +168,7 @@ final class KeylessLog {
         _ handle: OpaquePointer,
         _ body: () throws(DatabaseError) -> T
     ) throws(DatabaseError) -> T {
+        // The result goes to `patiently`, which looks at it.
         try patiently { sealeddb_lock_log(handle, 1) }
         // To give a lock back that is held does not fail; if it did, closing the connection would give it back.
         defer { _ = sealeddb_lock_log(handle, 0) }
