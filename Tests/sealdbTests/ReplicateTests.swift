@@ -24,6 +24,20 @@ struct ReplicateTests {
         return outcome
     }
 
+    /// Starts a shipper that goes on.
+    private func begin() throws -> ChildProcess {
+        try ChildProcess(
+            [Tool.sealdb, "replicate", "db", "--to", "repo", "--key-file", "key", "--interval", "0.1"],
+            directory: sandbox.directory,
+            streams: .files(input: "/dev/null", output: sandbox.path("out"), error: sandbox.path("err"))
+        )
+    }
+
+    /// What a process has printed; empty before it has made the file.
+    private func text(_ name: String) throws -> String {
+        sandbox.exists(name) ? String(decoding: try sandbox.contents(name), as: UTF8.self) : ""
+    }
+
     @Test func onceAndBack() throws {
         let first = try ship()
         #expect(first.lines.count == 2)
@@ -200,11 +214,7 @@ struct ReplicateTests {
     /// It runs until it is told to end, and ships what is there.
     @Test(arguments: [SIGTERM, SIGINT])
     func untilASignal(_ signal: Int32) throws {
-        let child = try ChildProcess(
-            [Tool.sealdb, "replicate", "db", "--to", "repo", "--key-file", "key", "--interval", "0.1"],
-            directory: sandbox.directory,
-            streams: .files(input: "/dev/null", output: sandbox.path("out"), error: sandbox.path("err"))
-        )
+        let child = try begin()
         // The first line is written when the snapshot is there.
         while !child.hasEnded,
             try
@@ -230,14 +240,7 @@ struct ReplicateTests {
 
     /// Whoever has the store open goes on with a log that nobody else has. That is shipped, and told.
     @Test func aLogThatIsRemoved() throws {
-        let child = try ChildProcess(
-            [Tool.sealdb, "replicate", "db", "--to", "repo", "--key-file", "key", "--interval", "0.1"],
-            directory: sandbox.directory,
-            streams: .files(input: "/dev/null", output: sandbox.path("out"), error: sandbox.path("err"))
-        )
-        func text(_ name: String) throws -> String {
-            sandbox.exists(name) ? String(decoding: try sandbox.contents(name), as: UTF8.self) : ""
-        }
+        let child = try begin()
         while !child.hasEnded, try !text("out").contains("begun") { sched_yield() }
         for name in ["db-wal", "db-shm"] { #expect(unlink(sandbox.path(name)) == 0) }
         while !child.hasEnded, try !text("err").contains("The log of") { sched_yield() }
@@ -285,14 +288,7 @@ struct ReplicateTests {
 
     /// A repository that is away for a while is told, and goes on.
     @Test func aRepositoryThatIsAway() throws {
-        let child = try ChildProcess(
-            [Tool.sealdb, "replicate", "db", "--to", "repo", "--key-file", "key", "--interval", "0.1"],
-            directory: sandbox.directory,
-            streams: .files(input: "/dev/null", output: sandbox.path("out"), error: sandbox.path("err"))
-        )
-        func text(_ name: String) throws -> String {
-            sandbox.exists(name) ? String(decoding: try sandbox.contents(name), as: UTF8.self) : ""
-        }
+        let child = try begin()
         while !child.hasEnded, try !text("out").contains("begun") { sched_yield() }
         #expect(rename(sandbox.path("repo"), sandbox.path("away")) == 0)
         try exec("DELETE FROM people WHERE id > 20")
