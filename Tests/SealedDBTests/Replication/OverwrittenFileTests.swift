@@ -28,15 +28,21 @@ struct OverwrittenFileTests {
         #expect(try store.ship().begunBecause == nil)
     }
 
-    // MARK: The shipper's store
-
-    /// What is committed on top of an older copy is not shipped as if it followed what was there before.
-    @Test func anOlderCopyOverTheStore() throws {
-        try store.commit(ReplicatedStore.rows(20, bytes: 3000))
+    /// What the store's file was one commit ago. Both have all of their logs.
+    private func outdatedCopy(rows: Int) throws -> Data {
+        try store.commit(ReplicatedStore.rows(rows, bytes: 3000))
         try moveLog()
         let old = try store.directory.bytes("app.db")
         try store.commit("UPDATE data SET sum = sum + 1")
         try moveLog()
+        return old
+    }
+
+    // MARK: The shipper's store
+
+    /// What is committed on top of an older copy is not shipped as if it followed what was there before.
+    @Test func anOlderCopyOverTheStore() throws {
+        let old = try outdatedCopy(rows: 20)
         try overwrite("app.db", old)
         let report = try store.ship()
         #expect(report.generation == 2 && report.begunBecause == "overwritten")
@@ -49,11 +55,7 @@ struct OverwrittenFileTests {
 
     /// While it is read for a snapshot, it is no state of the store.
     @Test func anOlderCopyAmidASnapshot() throws {
-        try store.commit(ReplicatedStore.rows(200, bytes: 3000))
-        try moveLog()
-        let old = try store.directory.bytes("app.db")
-        try store.commit("UPDATE data SET sum = sum + 1")
-        try moveLog()
+        let old = try outdatedCopy(rows: 200)
         store.killShipper()
         try FileManager.default.removeItem(atPath: store.repository)
         let replicator = try Replicator(path: store.path, key: .testing(1), directory: store.repository)
