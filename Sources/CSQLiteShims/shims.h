@@ -227,6 +227,7 @@ struct sealeddb_log_position {
     unsigned int checksum[2];      // aFrameCksum, of the last of these frames
     unsigned char salts[8];        // aSalt, as the log has them
     unsigned int backfilled_count; // nBackfill: so many frames are in the database file
+    unsigned int attempted_count;  // nBackfillAttempted: so many may be, as SQLite notes before it writes any of them
 };
 
 // Reads all of it as it was at one moment. The connection must be in a read transaction of "main". Returns
@@ -245,13 +246,17 @@ static inline int sealeddb_read_log_position(sqlite3 *db, struct sealeddb_log_po
         __sync_synchronize();
         unsigned int backfilled_count = words[24];
         __sync_synchronize();
+        // In this order: if both are the same, nothing was being written when the second was read.
+        unsigned int attempted_count = words[32];
+        __sync_synchronize();
         for (int i = 0; i < 12; i++) again[i] = words[i];
         int is_same = 1;
         for (int i = 0; i < 12; i++) is_same &= first[i] == second[i] && first[i] == again[i];
         const unsigned char *bytes = (const unsigned char *)first;
         if (!is_same || bytes[12] == 0) continue;
         *position = (struct sealeddb_log_position){
-            1, first[2], bytes[13], first[4], first[5], {first[6], first[7]}, {0}, backfilled_count};
+            1, first[2], bytes[13], first[4], first[5], {first[6], first[7]}, {0}, backfilled_count,
+            attempted_count};
         for (int i = 0; i < 8; i++) position->salts[i] = bytes[32 + i];
         return SQLITE_OK;
     }

@@ -21,7 +21,8 @@ struct LogPositionTests {
             salts: salts,
             checksum: checksum,
             isBigEndian: false,
-            isWholeInFile: isWholeInFile
+            movedCount: isWholeInFile ? frames : 0,
+            attemptedCount: isWholeInFile ? frames : 0
         )
     }
 
@@ -33,6 +34,30 @@ struct LogPositionTests {
         #expect(!end.hasSameEnd(as: position(frames: 3)))
         #expect(!end.hasSameEnd(as: position(salts: [1, 2, 3, 4, 5, 6, 7, 9])))
         #expect(!end.hasSameEnd(as: position(checksum: [8, 7, 6, 5, 4, 3, 2, 2])))
+    }
+
+    /// While frames are moved into the file, or after an attempt that failed, the counts differ.
+    @Test(arguments: [0, 2, 5] as [Int64], [0, 2, 5] as [Int64])
+    func filesThatSQLiteLeftAlone(moved: Int64, attempted: Int64) {
+        func position(_ moved: Int64, _ attempted: Int64, salts: [UInt8] = [1]) -> LogPosition {
+            LogPosition(
+                changeCount: 1,
+                frameCount: 5,
+                pageCount: 3,
+                salts: salts,
+                checksum: [1],
+                isBigEndian: false,
+                movedCount: moved,
+                attemptedCount: attempted
+            )
+        }
+        let first = position(moved, attempted)
+        let isWhole = moved == 5
+        #expect(first.hasSameFile(as: first) == (isWhole || moved == attempted))
+        #expect(first.hasSameFile(as: position(moved, attempted, salts: [2])) == isWhole)
+        #expect(first.hasSameFile(as: position(moved, attempted + 1)) == isWhole)
+        #expect(first.hasSameFile(as: position(moved + 1, attempted)) == isWhole)
+        #expect(first.hasSameFile(as: position(moved + 1, attempted + 1)) == isWhole)
     }
 
     private func end(_ connection: Connection) throws -> LogPosition? {

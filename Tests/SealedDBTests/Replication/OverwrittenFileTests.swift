@@ -53,9 +53,74 @@ struct OverwrittenFileTests {
         #expect(try store.ship().begunBecause == nil)
     }
 
-    /// While it is read for a snapshot, it is no state of the store.
-    @Test func anOlderCopyAmidASnapshot() throws {
+    /// Nor while the log has frames that are not in the file: none of them, or those that a reader keeps there.
+    @Test(arguments: [false, true]) func anOlderCopyUnderALog(hasPart: Bool) throws {
+        let old = try outdatedCopy(rows: 20)
+        try store.commit("UPDATE data SET sum = sum + 1 WHERE rowid = 1")
+        let reader = try Database.testing(store.path)
+        defer { reader.close() }
+        if hasPart {
+            try reader.execute(script: "BEGIN; SELECT count(*) FROM data")
+            try store.commit("UPDATE data SET sum = sum + 1 WHERE rowid = 2")
+            #expect(store.database.executeStatements("PRAGMA wal_checkpoint(PASSIVE)"))
+        }
+        // A look at which the log has them.
+        #expect(try store.ship().begunBecause == nil)
+        try store.commit("UPDATE data SET sum = sum + 1 WHERE rowid = 3")
+        #expect(try store.ship().begunBecause == nil)
+        try overwrite("app.db", old)
+        #expect(try store.ship().begunBecause == "overwritten")
+        #expect(try store.ship().begunBecause == nil)
+        #expect(try store.restore(.generation(1)).commits == (hasPart ? 6 : 5))
+    }
+
+    /// The shipper itself moves no log into what somebody has put there, however long it is.
+    @Test func aLongLogOverAnOlderCopy() throws {
+        let old = try outdatedCopy(rows: 20)
+        let replicator = try #require(store.replicator)
+        replicator.options.relievedAt = 1 << 30
+        try store.commit("UPDATE data SET sum = sum + 1")
+        #expect(try store.ship().begunBecause == nil)
+        replicator.options.relievedAt = 1
+        try overwrite("app.db", old)
+        try replicator.relieveLog()
+        #expect(try store.directory.bytes("app.db") == old)
+        #expect(try store.ship().begunBecause == "overwritten")
+        #expect(try store.restore(.generation(1)).commits == 4)
+    }
+
+    /// Checkpoints of every kind, also those that a reader ends early, write to the file as SQLite does.
+    @Test(arguments: 0..<8) func whatSQLiteWrites(seed: UInt64) throws {
+        var random = SeededGenerator(seed: seed)
+        let other = try Database.testing(store.path)
+        defer { other.close() }
+        var isReading = false
+        for _ in 0..<40 {
+            let database = Bool.random(using: &random) && !isReading ? other : store.database
+            switch Int.random(in: 0..<6, using: &random) {
+            case 0: try store.commit(ReplicatedStore.rows(Int.random(in: 1...60, using: &random), bytes: 3000))
+            case 1: try store.commit("DELETE FROM data WHERE rowid % 3 = 0")
+            case 2:
+                let mode = try #require(["PASSIVE", "FULL", "RESTART", "TRUNCATE"].randomElement(using: &random))
+                // Busy where a reader or the shipper needs the log.
+                database.executeStatements("PRAGMA busy_timeout = 0; PRAGMA wal_checkpoint(\(mode))")
+            case 3:
+                try other.execute(script: isReading ? "COMMIT" : "BEGIN; SELECT count(*) FROM data")
+                isReading.toggle()
+            case 4: #expect(store.database.executeStatements("VACUUM"))
+            default: break
+            }
+            if Bool.random(using: &random) { #expect(try store.ship().begunBecause == nil) }
+        }
+        if isReading { try other.execute(script: "COMMIT") }
+        #expect(try store.ship().generation == 1)
+        _ = try store.restore()
+    }
+
+    /// While it is read for a snapshot, it is no state of the store, whether the log has frames or not.
+    @Test(arguments: [false, true]) func anOlderCopyAmidASnapshot(hasLog: Bool) throws {
         let old = try outdatedCopy(rows: 200)
+        if hasLog { try store.commit("UPDATE data SET sum = sum + 1 WHERE rowid = 1") }
         store.killShipper()
         try FileManager.default.removeItem(atPath: store.repository)
         let replicator = try Replicator(path: store.path, key: .testing(1), directory: store.repository)
@@ -71,7 +136,8 @@ struct OverwrittenFileTests {
         #expect(error?.message.contains("No snapshot was made") == true)
         #expect(try RepositoryStatus.of(directory: store.repository, verifies: false).generations.isEmpty)
         #expect(try replicator.ship().generation == 1)
-        #expect(try store.restore().commits == 2)
+        // With frames of the newer store it is no state that there was.
+        if !hasLog { #expect(try store.restore().commits == 2) }
     }
 
     /// A backup that makes hard links, or somebody who changes the mode, writes nothing.

@@ -33,8 +33,29 @@ extension NamedMutant {
             "a file that is written to while it is read becomes a snapshot",
             "SealedDB/Replication/Shipping/Replicator+Snapshots.swift",
             .expression,
-            "try !isOverwritten(open)",
+            "try !isOverwritten(open, found, end)",
             "true"
+        ),
+        .init(
+            "a log is moved into a copy that was put over a shipped store",
+            "SealedDB/Replication/Shipping/Replicator+Snapshots.swift",
+            .expression,
+            "try !isOverwritten(open, found, now)",
+            "true"
+        ),
+        .init(
+            "what SQLite may have written counts as somebody else's",
+            "SealedDB/Replication/Shipping/Replicator+Sameness.swift",
+            .expression,
+            "open.position.hasSameFile(as: position)",
+            "true"
+        ),
+        .init(
+            "a copy put over a shipped store goes unnoticed while its log has frames",
+            "SealedDB/Engine/Connection/LogPosition.swift",
+            .expression,
+            "later.movedCount == movedCount",
+            "false"
         ),
         .init(
             "commits are added to a copy that somebody has overwritten",

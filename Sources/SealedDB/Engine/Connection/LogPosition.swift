@@ -16,12 +16,29 @@ struct LogPosition {
     let checksum: [UInt8]
     /// Whether checksums add big-endian words.
     let isBigEndian: Bool
+    /// So many frames have been written to the database file, where it has no newer ones.
+    let movedCount: Int64
+    /// So many may have been: SQLite notes this before it writes the first of them.
+    let attemptedCount: Int64
+
     /// Whether the database file holds what all of these frames hold.
-    let isWholeInFile: Bool
+    var isWholeInFile: Bool { movedCount == frameCount }
 
     /// Whether nothing was committed between the two, while a transaction was open that needs the log up to the first.
     func hasSameEnd(as other: LogPosition) -> Bool {
         frameCount == other.frameCount && salts == other.salts && checksum == other.checksum
+    }
+
+    /// Whether SQLite has not written to the database file between the two, while a transaction was open that began before the first.
+    ///
+    /// It writes there only to move frames of the log. It does not if all were there at the first: those that are added later have
+    /// to wait for the transaction. Otherwise it counts what it is about to move, and afterwards what it has moved; both counts
+    /// only grow while the log is the same.
+    /// <https://www.sqlite.org/walformat.html#the_wal_index_file_format>
+    func hasSameFile(as later: LogPosition) -> Bool {
+        if isWholeInFile { return true }
+        return salts == later.salts && movedCount == attemptedCount && later.movedCount == movedCount
+            && later.attemptedCount == attemptedCount
     }
 }
 
@@ -66,7 +83,8 @@ extension LogPosition {
             salts: withUnsafeBytes(of: found.salts) { Array($0) },
             checksum: words.flatMap { word in (0..<4).map { UInt8(truncatingIfNeeded: word >> (24 - 8 * $0)) } },
             isBigEndian: found.is_big_endian != 0,
-            isWholeInFile: found.backfilled_count == found.frame_count
+            movedCount: Int64(found.backfilled_count),
+            attemptedCount: Int64(found.attempted_count)
         )
     }
 }

@@ -26,7 +26,7 @@ extension Replicator {
                 var log = FollowedLog(path: path, pageSize: settings.parameters.pageSize)
                 try log.open()
                 guard log.hasIndex else { throw Replicator.isWithoutIndex(path) }
-                let mark = position.isWholeInFile ? try FileMark(path) : nil
+                let mark = try FileMark(path)
                 let pageSize = try PageTotals(of: first).size
                 guard pageSize == settings.parameters.pageSize else {
                     throw .unusableSettings("The store has pages of \(pageSize) bytes, which do not fit its settings.")

@@ -133,10 +133,16 @@ extension Replicator {
         return try shipReadable()
     }
 
-    /// Whether something else than SQLite has written to the file since the look. While it has not all of the log, that cannot be
-    /// told.
-    func isOverwritten(_ open: FollowedStore) throws(DatabaseError) -> Bool {
-        guard let mark = open.mark, try FileMark(path) != mark else { return false }
+    /// Whether something else than SQLite has written to the file since the last look. Where SQLite may have, that cannot be told.
+    /// - Parameters:
+    ///   - found: the file as it was since, before the position was read.
+    ///   - position: that of the log now, while the transaction of the last look is open.
+    func isOverwritten(
+        _ open: FollowedStore,
+        _ found: FileMark?,
+        _ position: LogPosition
+    ) throws(DatabaseError) -> Bool {
+        guard let mark = open.mark, open.position.hasSameFile(as: position), found != mark else { return false }
         return try !open.current.mainFileHasMoved()
     }
 

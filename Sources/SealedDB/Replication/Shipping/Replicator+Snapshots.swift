@@ -47,7 +47,8 @@ extension Replicator {
         )
         reading?.log = open.log
         let (chunks, salt) = try shipChunks(source, open.cipher, progress)
-        guard try !isOverwritten(open) else {
+        let found = try FileMark(path)
+        guard let end = try open.current.logPosition(), try !isOverwritten(open, found, end) else {
             throw DatabaseError(
                 extendedCode: SQLITE_BUSY,
                 reason: .busy,
@@ -212,6 +213,9 @@ extension Replicator {
         guard let open = reading, canBeRelieved else { return }
         // Nothing of a log is moved into the file that whoever opens it does not see. The next call tells of it.
         guard try !open.log.isUnseenByOthers() else { return }
+        // Nor into what somebody has put there.
+        let found = try FileMark(path)
+        guard let now = try open.current.logPosition(), try !isOverwritten(open, found, now) else { return }
         // Most of it. If a checkpoint fails, the log goes on to grow, and this is tried again.
         _ = try? open.other.checkpoint(.passive, schema: "main")
         relieved = options.relievedAt + logBytes

@@ -107,8 +107,7 @@ package final class Replicator {
         var time: RepositoryTime
         /// When the look was begun, by a clock that does not jump.
         var began: ContinuousClock.Instant
-        /// The store's file at the last look, if it had all of the log then: SQLite does not write to it before the look's
-        /// transaction ends.
+        /// The store's file at the last look, or since an earlier one.
         var mark: FileMark?
         /// What of the last look is not shipped.
         var pending: FollowedLog.Rest?
@@ -375,10 +374,13 @@ package final class Replicator {
         guard var open = reading, open.isShipped else { return }
         let began = ContinuousClock.now
         do throws(DatabaseError) {
+            let found = try FileMark(path)
             let position = try Replicator.look(open.other, path)
             let pending = try open.log.frames(after: open.position, to: position)
-            let isOverwritten = try isOverwritten(open)
-            let mark = position.isWholeInFile ? try FileMark(path) : nil
+            let isOverwritten = try isOverwritten(open, found, position)
+            // What is known of the file holds on, so that nothing goes unnoticed between this look and a new mark.
+            let isKnown = open.mark != nil && open.position.hasSameFile(as: position) && !isOverwritten
+            let mark = isKnown ? open.mark : try FileMark(path)
             // A transaction that has only read loses nothing.
             try open.current.run("ROLLBACK")
             swap(&open.current, &open.other)

@@ -47,7 +47,8 @@ struct LogFollowerPositionTests {
                 salts: salts,
                 checksum: sums[frames],
                 isBigEndian: false,
-                isWholeInFile: isInFile
+                movedCount: Int64(isInFile ? frames : frames - 1),
+                attemptedCount: Int64(isInFile ? frames : frames - 1)
             )
         }
     }
